@@ -276,6 +276,11 @@ impl Store {
         box_directory(self.root(), digest)
     }
 
+    /// Returns whether this store or the base has a box.
+    pub fn has_box(&self, digest: &Digest) -> bool {
+        self.roots().any(|root| box_directory(root, digest).is_dir())
+    }
+
     /// Returns the directory of the blobs; see [`StoredBoxes::blobs`].
     pub fn blobs(&self) -> PathBuf {
         blobs(self.root())

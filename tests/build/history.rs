@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::checkout::{BOXFILE, Checkout, business_with, shown};
+use crate::checkout::{BOXFILE, Checkout, Ran, business_with, shown};
 
 /// Returns the digest that a build prints.
 fn built(checkout: &Checkout, args: &[&str]) -> String {
@@ -125,4 +125,30 @@ fn a_box_that_was_collected_is_said_to_be_gone() {
     assert!(result.contains(&gone), "{result}");
     let report: Value = serde_json::from_str(&checkout.result(&["why", "--json"])).unwrap();
     assert_eq!((&report["compared"], &report["changed"]), (&false.into(), &true.into()));
+}
+
+#[test]
+fn each_box_that_is_gone_is_named_and_no_command_for_it() {
+    let checkout = Checkout::new();
+    let old = built(&checkout, &["--output", "old.box"]);
+    checkout.edit("skills/greet/SKILL.md", "\nGreets.", "\nGreets more.");
+    let new = built(&checkout, &["--output", "new.box"]);
+    let says = |ran: &Ran, digest: &str| {
+        ran.result.contains(&format!("box      {digest} is not in the store any more"))
+    };
+    let gone = |name: &str, digest: &str| {
+        let inspected = checkout.run(&["inspect", name, "--json"]).json();
+        let config =
+            inspected["blobs"].as_array().unwrap().iter().find(|it| it["name"] == "config");
+        let config = config.unwrap()["digest"].as_str().unwrap().trim_start_matches("sha256:");
+        fs::remove_file(checkout.path("store/blobs").join(config)).unwrap();
+        let directory = checkout.path("store/boxes").join(digest.trim_start_matches("sha256:"));
+        fs::remove_dir_all(directory).unwrap();
+    };
+    gone("new.box", &new);
+    let ran = checkout.run(&["why"]);
+    assert!(says(&ran, &new) && !says(&ran, &old) && ran.notes.is_empty(), "{}", ran.result);
+    gone("old.box", &old);
+    let ran = checkout.run(&["why"]);
+    assert!(says(&ran, &new) && says(&ran, &old) && ran.notes.is_empty(), "{}", ran.result);
 }

@@ -186,17 +186,20 @@ fn a_wrong_segment_is_an_error() {
         }
     });
     let ci = Ci::new(&registry);
-    let ran = ci.command(&["diff", &old, &new]).output().unwrap();
-    let message = String::from_utf8_lossy(&ran.stderr).into_owned();
-    assert_eq!(ran.status.code(), Some(1), "{message}");
-    assert!(message.contains("is damaged"), "{message}");
-    assert!(ran.stdout.is_empty());
+    let ran = ci.command(&["diff", &old, &new, "--json"]).output().unwrap();
+    assert_eq!(ran.status.code(), Some(1));
+    let said: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    let error = &said["errors"][0];
+    assert!(error["message"].as_str().unwrap().contains("is damaged"), "{said}");
+    assert_ne!(error["code"], "io", "{said}");
+    assert!(said.get("differences").is_none(), "{said}");
 }
 
 #[test]
 fn the_policy_is_asked_before_a_blob_of_the_box_is_fetched() {
     let registry = registry();
-    let old = pushed(&host(&registry, 1));
+    let builder = host(&registry, 1);
+    let old = pushed(&builder);
     let ci = Ci::new(&registry);
     let config = ci.path("config/boxbuild");
     fs::create_dir_all(&config).unwrap();
@@ -208,15 +211,41 @@ fn the_policy_is_asked_before_a_blob_of_the_box_is_fetched() {
         ("keys = [\"team.pub\"]\n", "box-unsigned", true),
     ] {
         fs::write(config.join("policy.toml"), format!("{rule}{rest}")).unwrap();
-        let before = registry.lines().len();
-        let mut diff = ci.command(&["diff", &old, &old, "--json"]);
-        let ran = diff.env("XDG_CONFIG_HOME", ci.path("config")).output().unwrap();
-        let said: Value = serde_json::from_slice(&ran.stdout).unwrap();
-        assert_eq!(said["errors"][0]["code"], code, "{said}");
-        let lines = registry.lines().split_off(before);
-        assert_eq!(!lines.is_empty(), asked, "{lines:?}");
-        // The manifest of the box is a blob in the registry.
-        let blobs = lines.iter().filter(|it| it.contains("/blobs/")).count();
-        assert_eq!(blobs, usize::from(asked), "{lines:?}");
+        for mut command in [
+            ci.command(&["diff", &old, &old, "--json"]),
+            builder.command(&["verify", &old, "--rebuild", "--json"]),
+        ] {
+            let before = registry.lines().len();
+            let ran = command.env("XDG_CONFIG_HOME", ci.path("config")).output().unwrap();
+            let said: Value = serde_json::from_slice(&ran.stdout).unwrap();
+            assert_eq!(said["errors"][0]["code"], code, "{said}");
+            let lines = registry.lines().split_off(before);
+            assert_eq!(!lines.is_empty(), asked, "{lines:?}");
+            // The manifest of the box is a blob in the registry.
+            let blobs = lines.iter().filter(|it| it.contains("/blobs/")).count();
+            assert_eq!(blobs, usize::from(asked), "{lines:?}");
+        }
     }
+}
+
+/// A box of the store that lacks blobs is not replaced by the box that its tag means now.
+#[test]
+fn a_name_that_the_store_knows_is_that_box_or_an_error() {
+    let registry = registry();
+    let (old, tag) = (pushed(&host(&registry, 1)), "hello:v1");
+    let ci = Ci::new(&registry);
+    let tag = ci.reference(tag);
+    report(&ci.command(&["pull", &tag, "--json"]).output().unwrap());
+    for blob in names(&ci.path("store/blobs")) {
+        fs::remove_file(ci.path("store/blobs").join(blob)).unwrap();
+    }
+    let diff = || ci.command(&["diff", &tag, &old, "--json"]).output().unwrap();
+    // The tag still means that box.
+    assert_eq!(diff().status.code(), Some(0));
+    for blob in names(&ci.path("store/blobs")) {
+        fs::remove_file(ci.path("store/blobs").join(blob)).unwrap();
+    }
+    pushed(&host(&registry, 2));
+    let said: Value = serde_json::from_slice(&diff().stdout).unwrap();
+    assert_eq!(said["errors"][0]["code"], "digest-mismatch", "{said}");
 }

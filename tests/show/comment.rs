@@ -63,6 +63,18 @@ fn a_comment_says_what_a_change_allows_installs_and_costs() {
 }
 
 #[test]
+fn an_ignored_field_hides_no_package() {
+    let checkout = Checkout::new();
+    for (name, version) in [("old.box", "1"), ("new.box", "2")] {
+        agent(&checkout, &package("libc6", version), &[]);
+        checkout.result(&["update"]);
+        checkout.built(&["--output", name]);
+    }
+    let text = checkout.run(&["diff", "old.box", "new.box", "--ignore", "content"]).result;
+    assert!(text.starts_with("package  agent deb libc6  1 → 2\n"), "{text}");
+}
+
+#[test]
 fn packages_and_permissions_are_in_the_other_forms_too() {
     let checkout = two_boxes();
     let text = checkout.run(&["diff", "old.box", "new.box"]).result;

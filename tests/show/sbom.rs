@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use box_contract::manifest::METADATA_TYPE;
 use serde_json::Value;
 use testbed::Workspace;
 use testbed::prerequisites::spdx_validator;
 use testkit::images::{Config, Image, Layer};
 
 use crate::checkout::{Checkout, WHOLE};
+use crate::fixture::{blob, manifest};
 
 const STATUS: &str = "Package: libc6\nStatus: install ok installed\nArchitecture: amd64\n\
                       Version: 2.36-9+deb12u4\n\nPackage: broken\nStatus: install ok installed\n";
@@ -117,4 +119,38 @@ fn two_builds_have_the_same_bytes_and_another_box_another_namespace() {
     two.built(&["--output", "test.box"]);
     let namespace = |checkout| document(checkout)["documentNamespace"].clone();
     assert_ne!(namespace(&one), namespace(&two));
+}
+
+/// Replaces a byte of dpkg's database in the metadata of `test.box`.
+fn damage_database(checkout: &Checkout) {
+    let path = blob(checkout, &manifest(checkout).blob(METADATA_TYPE).unwrap().digest);
+    let mut metadata = fs::read(&path).unwrap();
+    let version = b"2.36-9";
+    let at = metadata.windows(version.len()).position(|it| it == version).unwrap();
+    metadata[at] = b'3';
+    // The blob is also in the store.
+    fs::remove_file(&path).unwrap();
+    fs::write(&path, metadata).unwrap();
+}
+
+#[test]
+fn a_database_with_another_content_is_damage_for_every_reader() {
+    let checkout = built();
+    // Both listings have the same database.
+    checkout.edit("skills/greet/SKILL.md", "\nGreets.", "\nGreets more.");
+    checkout.result(&["update"]);
+    checkout.built(&["--output", "other.box"]);
+    damage_database(&checkout);
+    for args in [
+        &["report", "test.box", "-o", "page.html", "--json"][..],
+        &["report", "test.box", "other.box", "-o", "page.html", "--json"],
+        &["diff", "test.box", "other.box", "--json"],
+    ] {
+        let ran = checkout.run(args);
+        let report = ran.json();
+        assert_eq!(report["errors"][0]["code"], "box-damaged", "{args:?}: {report}");
+        assert_eq!(ran.code, 1, "{args:?}");
+    }
+    let help = checkout.fails(&["inspect", "test.box", "--sbom"]);
+    assert!(help.contains("copy or build the box again"), "{help}");
 }

@@ -19,7 +19,9 @@ use box_registry::Plan;
 use box_tree::listing::Origins;
 use boxbuild::{BootDigests, BuildError, Resolved, Sealed, resolve};
 use cli_common::Problem;
+use cli_common::policy::HostPolicy;
 use cli_common::store::BoxArgument;
+use cli_registry::PullArgs;
 use host_fs::publish::DirectoryDraft;
 use safe_text::shown;
 use serde::Serialize;
@@ -31,6 +33,7 @@ use super::loaded::{Loaded, Tools};
 use super::locking::Fixed;
 use super::options::{LockedOption, lock_command};
 use super::stages::Stages;
+use super::stored::PROGRAM;
 use super::verify::Args;
 use super::warnings::Warnings;
 use super::{build, stored, terminal};
@@ -103,8 +106,12 @@ impl Given {
         let argument = BoxArgument { reference, store: args.inputs.store.clone() };
         match argument.parse()?.remote() {
             Some(name) => {
-                let planned = cli_registry::planned(name, None, &tools.store, tools.registry());
-                Ok(Self::There(Box::new(planned?.0)))
+                let (args, as_json) = (&args.inputs, args.project.json);
+                let args = PullArgs::of(name.clone(), args.store.clone(), args.registries.clone());
+                let policy = HostPolicy::read(PROGRAM.variable)?;
+                let client = (&tools.store, tools.registry());
+                let note = |verdict: &str| terminal::unless_json(as_json, verdict);
+                Ok(Self::There(Box::new(args.plan(client, policy.as_ref(), note)?)))
             }
             None => Ok(Self::Here(Box::new(stored::open_undamaged(&argument)?))),
         }

@@ -195,6 +195,13 @@ pub(crate) fn note(text: &str) {
     }
 }
 
+/// Prints a note for a command without `--json`.
+pub(crate) fn unless_json(as_json: bool, text: &str) {
+    if !as_json {
+        note(text);
+    }
+}
+
 /// Returns whether only results and errors are printed.
 pub(crate) fn is_quiet() -> bool {
     settings().loudness <= Loudness::Quiet

@@ -1,8 +1,8 @@
 //! `boxbuild why`: shows which inputs changed between the last two different builds of a Boxfile.
 
 use box_cache::{Store, is_store};
-use box_contract::plan::{FieldDifference, differences};
 use box_contract::{BoxConfig, ComponentName, ErrorCode};
+use box_digest::Digest;
 use box_inspect::diff::{Change, Difference, Side, text};
 use box_tree::listing::{Listing, NamedOrigin};
 use boxbuild::history::{History, Made};
@@ -10,7 +10,7 @@ use host_fs::FileError;
 use safe_text::shown;
 use serde_json::{Value, json};
 
-use super::diff::{Comparison, Counts, without_differences};
+use super::diff::{Comparison, Counts, plans, without_differences};
 use super::failure::Failure;
 use super::options::{ProfileOption, ProjectOptions, StoreOption};
 use super::{locking, search, terminal};
@@ -21,8 +21,9 @@ const MOST_FILES: usize = 12;
 
 /// Shows which inputs changed between the last two different builds of a Boxfile, and what that did to the box.
 ///
-/// If the last builds had the same inputs and made the same box, says so, and compares them with the build before. Compares what the two builds read: images, skills, files, the program, init, kernel, the format and boxbuild itself. If both
-/// boxes are still in the store, also compares their plans and files. Builds and changes nothing.
+/// If the last builds had the same inputs and made the same box, says so, and compares them with the build before. Compares
+/// what the two builds read: images, skills, files, the program, init, kernel, the format and boxbuild itself. If both boxes
+/// are still in the store, also compares their plans and files. Builds and changes nothing.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     boxbuild why                 why is the box another one than before?\n  \
@@ -77,10 +78,10 @@ struct Changes {
     repeats: u64,
     /// The changed inputs, as text and as JSON.
     inputs: (Vec<String>, Vec<Value>),
-    /// The changes of the plan and the files. `None` if there is no earlier box, or if it is not in the store any more.
+    /// The changes of the plan and the files. `None` if there is no earlier box, or if one of `missing` lacks its documents.
     boxes: Option<Comparison>,
-    /// Whether the earlier box can be opened.
-    has_old_box: bool,
+    /// The boxes that are not in the store any more, so that `boxbuild diff` cannot open them.
+    missing: Vec<Digest>,
 }
 
 impl Changes {
@@ -88,7 +89,7 @@ impl Changes {
         let History { last, before, repeats } = history;
         let Some(old) = &before else {
             let inputs = (Vec::new(), Vec::new());
-            return Ok(Self { last, before, repeats, inputs, boxes: None, has_old_box: false });
+            return Ok(Self { last, before, repeats, inputs, boxes: None, missing: Vec::new() });
         };
         let inputs = match (old.pins(), last.pins()) {
             (Some(old), Some(new)) => {
@@ -96,14 +97,18 @@ impl Changes {
             }
             _ => (Vec::new(), Vec::new()),
         };
-        let boxes = match (documents(store, old), documents(store, &last)) {
-            (Some((a, a_side)), Some((b, b_side))) => {
-                Some(Comparison::of_sides((a_side, b_side), plan(&a, &b)?)?)
+        let both = [old, &last].map(|it| (it.digest, documents(store, it)));
+        let lacks =
+            |(digest, found): &(Digest, Option<_>)| found.is_none() || !store.has_box(digest);
+        let mut missing: Vec<_> = both.iter().filter(|it| lacks(it)).map(|it| it.0).collect();
+        missing.dedup();
+        let boxes = match both {
+            [(_, Some((a, a_side))), (_, Some((b, b_side)))] => {
+                Some(Comparison::of_sides((a_side, b_side), plans(&a.plan, &b.plan)?)?)
             }
             _ => None,
         };
-        let has_old_box = store.box_directory(&old.digest).exists();
-        Ok(Self { last, before, repeats, inputs, boxes, has_old_box })
+        Ok(Self { last, before, repeats, inputs, boxes, missing })
     }
 
     fn print(&self) {
@@ -120,13 +125,12 @@ impl Changes {
         }));
         match &self.boxes {
             Some(boxes) => lines.extend(of_boxes(boxes)),
-            None => lines.push(format!(
-                "box      {} is not in the store any more: its plan and files are not compared",
-                old.digest
-            )),
+            None => lines.extend(self.missing.iter().map(|digest| {
+                format!("box      {digest} is not in the store any more: its plan and files are not compared")
+            })),
         }
         terminal::pieces(lines.into_iter().map(|line| line + "\n"));
-        if self.has_old_box && old.digest != new.digest {
+        if self.missing.is_empty() && old.digest != new.digest {
             let (old, new) = (old.digest, new.digest);
             terminal::note(&format!("all differences: `boxbuild diff {old} {new}`"));
         }
@@ -203,13 +207,6 @@ fn image(difference: &Difference<'_>) -> Option<ComponentName> {
         Some(NamedOrigin::Image { component, .. }) => component,
         _ => None,
     }
-}
-
-fn plan(a: &BoxConfig, b: &BoxConfig) -> Result<Vec<FieldDifference>, Failure> {
-    differences(&a.plan, &b.plan).map_err(|error| {
-        let help = "build the box again with this version of boxbuild";
-        Failure::new((ErrorCode::BoxMalformed, help), format!("a plan cannot be read: {error}"))
-    })
 }
 
 /// Reads the config and the listing of a box. `None` if the store lacks one of them, or if it has another format.

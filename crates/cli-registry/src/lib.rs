@@ -13,7 +13,7 @@ use host_fs::own;
 
 pub use client::{SetupError, Variable, client, network};
 pub use located::Located;
-pub use pull::{PullArgs, PullError, Pulled, planned};
+pub use pull::{PullArgs, PullError, Pulled};
 pub use view::View;
 
 /// How registries are asked.

@@ -29,6 +29,9 @@ pub struct PullArgs {
     /// Print how much would be fetched, but fetch nothing
     #[arg(long)]
     pub dry_run: bool,
+    /// The box that the name means, if it has no digest.
+    #[arg(skip)]
+    known: Option<Digest>,
     #[command(flatten)]
     store: StoreOption,
     /// How registries are asked.
@@ -43,7 +46,14 @@ pub struct PullArgs {
 impl PullArgs {
     /// Returns the arguments of a pull that another command needs.
     pub const fn of(remote: RemoteName, store: StoreOption, registries: RegistryOptions) -> Self {
-        Self { remote, expect: None, dry_run: false, store, registries, json: false }
+        Self { remote, expect: None, dry_run: false, known: None, store, registries, json: false }
+    }
+
+    /// Accepts only the box with this digest, if a name without a digest means that box. For the policy, the user still has named no
+    /// digest.
+    #[must_use]
+    pub fn meaning(self, known: Option<Digest>) -> Self {
+        Self { known, ..self }
     }
 
     /// Returns the examples at the end of the command's help.
@@ -98,14 +108,53 @@ impl PullArgs {
         policy: Option<&HostPolicy>,
         note: impl Fn(&str),
     ) -> Result<View, PullError> {
+        // The policy may refuse the name before there is a store.
         let asked = policy.map(|it| self.ask(it)).transpose()?;
         let store = self.store.open(program)?;
-        let (plan, _) = planned(&self.remote, self.expect, &store, &client)?;
+        let plan = self.accepted((&store, &client), asked.as_ref(), note)?;
+        View::new(plan, store, client)
+    }
+
+    /// Resolves the name to a box, and determines which of its blobs `store` lacks. Fetches only the box's manifest and the documents
+    /// that lead to it, and what the `policy` needs, which is asked as for [`Self::run`]. `note` gets its verdict.
+    ///
+    /// # Errors
+    /// [`PullError`].
+    pub fn plan(
+        &self,
+        (store, client): (&Store, &Registry),
+        policy: Option<&HostPolicy>,
+        note: impl Fn(&str),
+    ) -> Result<Plan, PullError> {
+        let asked = policy.map(|it| self.ask(it)).transpose()?;
+        self.accepted((store, client), asked.as_ref(), note)
+    }
+
+    fn accepted(
+        &self,
+        (store, client): (&Store, &Registry),
+        asked: Option<&Asked<'_>>,
+        note: impl Fn(&str),
+    ) -> Result<Plan, PullError> {
+        let (plan, _) = self.planned(store, client)?;
         if let Some(asked) = asked {
-            let found = attachments(&client, &plan.repository, &plan.remote, &asked.keys())?;
+            let found = attachments(client, &plan.repository, &plan.remote, &asked.keys())?;
             note(&asked.check(&plan.remote.digest, &found.all)?.line());
         }
-        View::new(plan, store, client)
+        Ok(plan)
+    }
+
+    /// Resolves the name to a box, and determines which of its blobs the store lacks. Also returns the name under which the store
+    /// records the box ([`Located::found_by`]). Fails with [`PullError::Other`] if the box has not the digest in the name, or that of
+    /// [`Self::meaning`], or `expect`.
+    fn planned(&self, store: &Store, client: &Registry) -> Result<(Plan, RemoteName), PullError> {
+        let digest = self.remote.digest.or(self.known);
+        let located = Located::read(client, &RemoteName { digest, ..self.remote.clone() })?;
+        if let Some(expected) = self.expect.filter(|it| *it != located.remote.digest) {
+            return Err(located.other(expected));
+        }
+        let Located { repository, remote, found_by } = located;
+        Ok((Plan::of(repository, remote, store)?, found_by))
     }
 
     /// Asks the policy about the repository as the user wrote it: a mirror of it has no rule of its own.
@@ -125,7 +174,7 @@ impl PullArgs {
         note: impl Fn(&str),
         is_for_start: bool,
     ) -> Result<Pulled, PullError> {
-        let (plan, reference) = planned(&self.remote, self.expect, store, client)?;
+        let (plan, reference) = self.planned(store, client)?;
         let before = store.pulled(&reference.to_string())?.map(|it| it.digest);
         let trusted = asked.map(Asked::keys).unwrap_or_default();
         let found = attachments(client, &plan.repository, &plan.remote, &trusted)?;
@@ -264,25 +313,6 @@ fn attached(found: &FoundAttachments) -> Vec<String> {
     let has =
         (count > 0).then(|| format!("the box has {}", counted(count, "attachment", "attachments")));
     has.into_iter().chain(found.note()).collect()
-}
-
-/// Resolves the name to a box, and determines which of its blobs the store lacks. Also returns the name under which the store
-/// records the box ([`Located::found_by`]). Fetches only the box's manifest and the documents that lead to it.
-///
-/// # Errors
-/// [`PullError`]. [`PullError::Other`] if the box has neither the digest in the name nor, if given, the digest `expect`.
-pub fn planned(
-    name: &RemoteName,
-    expect: Option<Digest>,
-    store: &Store,
-    client: &Registry,
-) -> Result<(Plan, RemoteName), PullError> {
-    let located = Located::read(client, name)?;
-    if let Some(expected) = expect.filter(|it| *it != located.remote.digest) {
-        return Err(located.other(expected));
-    }
-    let Located { repository, remote, found_by } = located;
-    Ok((Plan::of(repository, remote, store)?, found_by))
 }
 
 fn pulled(plan: &Plan, reference: &RemoteName, before: Option<Digest>, dry_run: bool) -> Pulled {

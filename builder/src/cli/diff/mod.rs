@@ -24,6 +24,7 @@ use serde_json::{Value, json};
 use super::failure::Failure;
 use super::options::{RegistryOptions, StoreOption};
 use super::terminal;
+pub(super) use operand::plans;
 use operand::{Operand, Search};
 
 /// Shows what differs between two boxes, images or directories.
@@ -158,10 +159,8 @@ impl Comparison {
         (path, ignore): (Vec<u8>, Vec<Field>),
         is_whole: bool,
     ) -> Result<Self, Failure> {
-        let all = || compare(&a.side, &b.side, &path, &ignore);
-        let beside =
-            if is_whole { Beside::of(&a, &b, all().next().is_none())? } else { Beside::default() };
-        let counts = Counts::of(all());
+        let beside = if is_whole { Beside::of(&a, &b, &ignore)? } else { Beside::default() };
+        let counts = Counts::of(compare(&a.side, &b.side, &path, &ignore));
         Ok(Self { a, b, path, ignore, beside, counts })
     }
 
@@ -226,18 +225,19 @@ struct Beside {
 }
 
 impl Beside {
-    /// Compares two operands, whose trees are `equal`.
-    fn of(a: &Operand, b: &Operand, equal: bool) -> Result<Self, Failure> {
+    /// Compares two operands. The fields of entries in `ignore` make no part differ, but the packages are compared whatever is
+    /// ignored.
+    fn of(a: &Operand, b: &Operand, ignore: &[Field]) -> Result<Self, Failure> {
         let (Some(one), Some(other)) = (a.plan(), b.plan()) else { return Ok(Self::default()) };
-        // Equal trees have equal databases.
-        let found = if equal { PackageChanges::default() } else { operand::packages(a, b)? };
+        let equal = |ignore| compare(&a.side, &b.side, b"", ignore).next().is_none();
+        let found = operand::packages(a, b, equal(&[]))?;
         let PackageChanges { changes: packages, is_incomplete } = found;
         Ok(Self {
             permissions: one.permission_changes(other),
-            plan: operand::plans(a, b)?,
+            plan: plans(one, other)?,
             packages,
             is_incomplete,
-            parts: operand::parts(a, b, equal),
+            parts: operand::parts(a, b, equal(ignore)),
         })
     }
 

@@ -22,7 +22,7 @@ use crate::cli::failure::Failure;
 use crate::cli::init::{misnamed, parse};
 use crate::cli::stored::PROGRAM;
 use crate::cli::{registries, terminal};
-use cli_common::store::StoreOption;
+use cli_common::store::{StoreOption, stored_boxes};
 
 /// An operand of `boxbuild diff`.
 #[derive(Debug)]
@@ -115,15 +115,15 @@ impl Operand {
         Ok(Self { side, source: Source::Here(Box::new(opened.documents)) })
     }
 
-    /// Opens a box that is only in a registry. What is fetched for the comparison becomes no box of the store.
+    /// Opens a box that is not whole on this host, but in a registry. If the store has pulled a box under this name, opens that box or
+    /// fails: the tag may mean another box by now. What is fetched for the comparison becomes no box of the store.
     fn there(remote: &RemoteName, search: Search<'_>) -> Result<Self, Failure> {
         let client = registries::client(search.registries, search.as_json)?;
-        let note = |verdict: &str| {
-            if !search.as_json {
-                terminal::note(verdict);
-            }
-        };
+        let note = |verdict: &str| terminal::unless_json(search.as_json, verdict);
         let args = PullArgs::of(remote.clone(), search.store.clone(), search.registries.clone());
+        let boxes = stored_boxes(&search.store.stores(&PROGRAM))?;
+        let noted = boxes.map(|it| it.pulled(&remote.unpinned().to_string())).transpose()?;
+        let args = args.meaning(noted.flatten().map(|it| it.digest));
         let policy = HostPolicy::read(PROGRAM.variable)?;
         let view = args.view(&PROGRAM, client, policy.as_ref(), note)?;
         let side = Side::of_box(&view.documents, search.component)?;
@@ -154,11 +154,17 @@ impl Operand {
     }
 }
 
-/// Compares the packages of two boxes. Other operands have no packages.
-pub(super) fn packages(a: &Operand, b: &Operand) -> Result<PackageChanges, Failure> {
+/// Compares the packages of two boxes, whose trees may be `equal`. Other operands have no packages.
+pub(super) fn packages(a: &Operand, b: &Operand, equal: bool) -> Result<PackageChanges, Failure> {
     let (Some(one), Some(other)) = (a.documents(), b.documents()) else {
         return Ok(PackageChanges::default());
     };
+    let are_here = [a, b].iter().all(|it| matches!(it.source, Source::Here(_)));
+    let parts = |it: &Documents| -> Vec<_> { it.parts().iter().map(|it| it.digest).collect() };
+    // Equal trees have equal databases. Where nothing is fetched, another rootfs is not believed to have them.
+    if equal && (!are_here || parts(one) == parts(other)) {
+        return Ok(PackageChanges::default());
+    }
     // A failure has more to say than the error of a reader can.
     let failure = RefCell::new(None);
     let open = |of: &Operand, named: &Descriptor| {
@@ -175,8 +181,8 @@ pub(super) fn packages(a: &Operand, b: &Operand) -> Result<PackageChanges, Failu
         Packaged { plan: one.plan(), listing: &a.side.listing, contents: &mut contents_a };
     let mut other =
         Packaged { plan: other.plan(), listing: &b.side.listing, contents: &mut contents_b };
-    PackageChanges::of(&mut one, &mut other)
-        .map_err(|error| failure.take().unwrap_or_else(|| error.into()))
+    let compare = if are_here { PackageChanges::verified } else { PackageChanges::of };
+    compare(&mut one, &mut other).map_err(|error| failure.take().unwrap_or_else(|| error.into()))
 }
 
 /// Returns whether the error means that an OCI image layout is not a box.
@@ -212,10 +218,9 @@ pub(super) fn parts(a: &Operand, b: &Operand, equal: bool) -> Vec<PartDifference
     box_inspect::diff::parts(a, b, equal)
 }
 
-/// Compares the run plans of two boxes. Other operands have no plan.
-pub(super) fn plans(a: &Operand, b: &Operand) -> Result<Vec<FieldDifference>, Failure> {
-    let (Some(a), Some(b)) = (a.documents(), b.documents()) else { return Ok(Vec::new()) };
-    differences(a.plan(), b.plan()).map_err(|error| {
+/// Compares the run plans of two boxes.
+pub(in crate::cli) fn plans(a: &RunPlan, b: &RunPlan) -> Result<Vec<FieldDifference>, Failure> {
+    differences(a, b).map_err(|error| {
         let help = "build the boxes again with this version of boxbuild";
         Failure::new((ErrorCode::BoxMalformed, help), format!("a plan cannot be read: {error}"))
     })

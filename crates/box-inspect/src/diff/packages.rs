@@ -44,8 +44,20 @@ pub struct PackageChanges {
 }
 
 impl PackageChanges {
-    /// Compares the packages of two boxes. A database that both boxes have is not read, unless it may name a package that
-    /// another database has changed: so little of a box in a registry is fetched.
+    /// Compares the packages of two boxes whose rootfs are on this host. Also reads the databases that both listings have, so that
+    /// a box whose rootfs has other data than its listing is an error, and never a box without a change.
+    ///
+    /// # Errors
+    /// An error of reading contents.
+    pub fn verified(a: &mut Packaged<'_>, b: &mut Packaged<'_>) -> io::Result<Self> {
+        let found = Self::of(a, b)?;
+        Inventory::of(a)?;
+        Inventory::of(b)?;
+        Ok(found)
+    }
+
+    /// Compares the packages of two boxes. A database that both listings have is not read, unless it may name a package that
+    /// another database has changed: so little of a box in a registry is fetched. Such a database is not verified.
     ///
     /// # Errors
     /// An error of reading contents.
