@@ -97,6 +97,16 @@ fn a_signature_is_made_once_and_verified_on_another_host() {
     assert_fits("inspect", &inspected);
     assert_eq!(inspected["attachments"].as_array().unwrap().len(), 2);
     assert_eq!(json(&ci, &["push", "hello", &reference])["attachments_sent"], 2);
+    // A proposed command sends to a tag, because a signature is not sent to a digest.
+    let digest = inspected["box"].as_str().unwrap();
+    for (name, end) in [
+        (format!("{reference}@{digest}"), format!("--key KEY --push {reference}`\n")),
+        (format!("{}@{digest}", ci.reference("hello")), "and not sent\n".to_owned()),
+    ] {
+        let notes = run(&ci, &["sign", &name, "--key", "acme.key"]).stderr;
+        let notes = String::from_utf8(notes).unwrap();
+        assert!(notes.ends_with(&end), "{notes}");
+    }
     // The name of the box in the registry makes no other signature.
     let again = json(&ci, &["sign", &reference, "--key", "other.key"]);
     assert_eq!((&again["statements"][0]["new"], &again["stored"]), (&false.into(), &true.into()));

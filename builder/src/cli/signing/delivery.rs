@@ -259,12 +259,17 @@ fn destination(subject: &Subject<'_>, stored: bool, sent: Option<&Sent>) -> Stri
     let Some(Sent { reference, amounts, .. }) = sent else {
         let words = subject.argument().shell_words();
         let word = subject.argument().word();
-        // A pulled box is not pushed over its name: somebody may have pushed another box there.
+        let attached = "attached to the box in the store, and not sent";
+        // A pulled box is not pushed over its name: somebody may have pushed another box there. A signature is sent to a tag, not to a
+        // digest.
         let send = match word.to_str().map(RemoteName::parse) {
-            Some(Ok(name)) => format!("`boxbuild sign {words} --key KEY --push {name}`"),
+            Some(Ok(name)) if name.tag.is_none() => return attached.to_owned(),
+            Some(Ok(name)) => {
+                format!("`boxbuild sign {words} --key KEY --push {}`", name.unpinned())
+            }
             _ => format!("`boxbuild push {words} HOST/NAME:TAG`"),
         };
-        return format!("attached to the box in the store, and not sent; to send it: {send}");
+        return format!("{attached}; to send it: {send}");
     };
     let also = if stored { ", and attached to the box in the store" } else { "" };
     let SentAttachments { all, sent, bytes } = *amounts;
