@@ -101,11 +101,14 @@ pub fn json(measured: &Measurement, old: Option<&Measurement>) -> Value {
     report
 }
 
+/// The longest time that [`read`] accepts, in milliseconds: no start takes days.
+const MAX_MS: f64 = 1e9;
+
 /// Reads the box digest and the times from the object of [`json`], or from the report of `boxlaunch run --json`. Of several starts,
 /// the times are the medians.
 ///
 /// # Errors
-/// The text is no such object, or a time is negative or infinite.
+/// The text is no such object, or a time is negative, or longer than [`MAX_MS`].
 pub fn read(text: &[u8]) -> serde_json::Result<(Digest, Phases)> {
     #[derive(Deserialize)]
     struct Start {
@@ -119,9 +122,15 @@ pub fn read(text: &[u8]) -> serde_json::Result<(Digest, Phases)> {
             *time = median.clone();
         }
     }
+    for time in phases_ms.values_mut() {
+        // -0.0 is not negative, but would be shown with its sign.
+        if time.as_f64() == Some(0.0) {
+            *time = Value::from(0.0);
+        }
+    }
     let phases: Phases = serde_json::from_value(Value::Object(phases_ms))?;
-    if Phase::ALL.into_iter().any(|it| !(phases.of(it) >= 0.0 && phases.of(it).is_finite())) {
-        return Err(serde::de::Error::custom("a time is negative or infinite"));
+    if Phase::ALL.into_iter().any(|it| !(0.0..=MAX_MS).contains(&phases.of(it))) {
+        return Err(serde::de::Error::custom("a time is negative, or longer than eleven days"));
     }
     Ok((digest, phases))
 }
@@ -220,9 +229,12 @@ mod tests {
         assert_eq!(read(text.as_bytes()).unwrap(), (measured.digest, measured.medians()));
         let one = json!({ "box": measured.digest, "phases_ms": measured.runs[0] }).to_string();
         assert_eq!(read(one.as_bytes()).unwrap().1, measured.runs[0]);
-        for wrong in ["", "{}", &one.replace("312.0", "-1"), &one.replace("312.0", "\"1\"")] {
+        for wrong in ["-1", "\"1\"", "1e10", "1e300"].map(|it| one.replace("312.0", it)) {
             assert!(read(wrong.as_bytes()).is_err(), "{wrong}");
         }
+        assert!(read(b"").is_err() && read(b"{}").is_err());
+        let zero = read(one.replace("312.0", "-0.0").as_bytes()).unwrap().1;
+        assert!(Phase::ALL.into_iter().all(|it| zero.of(it).is_sign_positive()), "{zero:?}");
     }
 
     #[test]

@@ -214,10 +214,10 @@ fn write(args: &Args, export: &Export, exported: &mut Exported) -> Result<(), Ex
 }
 
 /// Writes a new file, or to standard output.
-fn to_file(
+pub(super) fn to_file<T>(
     path: &Path,
-    fill: impl FnOnce(&mut dyn Write) -> Result<Written, ExportError>,
-) -> Result<Written, ExportError> {
+    fill: impl FnOnce(&mut dyn Write) -> Result<T, ExportError>,
+) -> Result<T, ExportError> {
     if !is_stream(path) {
         return file(path, fill);
     }

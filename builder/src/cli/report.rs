@@ -1,12 +1,12 @@
 //! `boxbuild report`: writes a page about a box for a browser.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use box_contract::{ErrorCode, Phases};
 use box_digest::Digest;
 use box_inspect::diff::summary::Summary;
-use box_inspect::export::{ExportError, LateContents, file};
+use box_inspect::export::{ExportError, LateContents};
 use box_inspect::opened::{self, Documents};
 use box_inspect::sbom::{Inventory, Packaged};
 use box_report::{MAX_CHANGED_FILES, Report};
@@ -17,7 +17,7 @@ use host_fs::read::{Links, read_file};
 use serde_json::json;
 
 use super::diff::Comparison;
-use super::export::{base_name, is_stream};
+use super::export::{base_name, is_stream, to_file};
 use super::failure::Failure;
 use super::{stored, terminal};
 use cli_common::store::BoxArgument;
@@ -72,12 +72,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             page(second, measured, Some(summary))?
         }
     };
+    to_file(&output, |out| out.write_all(html.as_bytes()).map_err(ExportError::Write))?;
     if is_stream(&output) {
-        let mut out = terminal::data(true);
-        out.write_all(html.as_bytes()).and_then(|()| out.flush()).map_err(ExportError::Write)?;
         return Ok(());
     }
-    file(&output, |out| out.write_all(html.as_bytes()).map_err(ExportError::Write))?;
     let (page, output) = (Digest::of(html.as_bytes()), output.display().to_string());
     if args.json {
         let report = json!({

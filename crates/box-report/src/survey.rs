@@ -10,9 +10,8 @@ use box_tree::{InodeId, Tree};
 use safe_text::shown;
 
 use crate::names::Names;
+use crate::sections::MAX_ROWS;
 
-/// The number of files in the list of the largest.
-pub(crate) const MAX_FILES: usize = 200;
 /// How many names below the root the directories of an origin have: `/roots/agent/usr/lib` has four.
 const DEPTH: usize = 4;
 /// The number of directories of an origin.
@@ -42,8 +41,8 @@ impl<'a> Survey<'a> {
             seen: HashSet::new(),
             origins: BTreeMap::new(),
             tops: BTreeMap::new(),
-            largest: Largest::new(MAX_FILES),
-            combined: Largest::new(MAX_FILES),
+            largest: Largest::new(MAX_ROWS),
+            combined: Largest::new(MAX_ROWS),
         };
         survey.walk(Tree::ROOT);
         survey.names.close();
