@@ -18,7 +18,7 @@ use boxbuild::project::lock::Lock;
 use boxbuild::{Build, Resolved, Sealed};
 use cli_common::store::after_adding;
 use oci_registry::Registry;
-use safe_text::{readable, shell_path};
+use safe_text::readable;
 use serde_json::{Value, json};
 
 use super::inline_cache::{Inline, Source, add_cache};
@@ -255,7 +255,7 @@ impl<'a> Finish<'a> {
             );
         };
         let how = if reported.is_cached { "from the store" } else { "built" };
-        let store = store_option(self.args);
+        let store = self.args.inputs.store.shell_words();
         let start = name.map(|it| format!("; start it: boxlaunch run {store}{it}"));
         format!("{how}: {} (rootfs {size}){}", directory.display(), start.unwrap_or_default())
     }
@@ -287,16 +287,10 @@ fn with_cache(mut pushed: Value, bytes: u64) -> Value {
 fn note_unsent(args: &Args, target: &Target, digest: &Digest) {
     let (Some(to), false) = (&args.push, args.project.json) else { return };
     let name = target.name.clone().unwrap_or_else(|| digest.to_string());
-    let store = store_option(args);
+    let store = args.inputs.store.shell_words();
     terminal::note(&format!(
         "note: the box was built, but not pushed; to push it: `boxbuild push {store}{name} {to}`"
     ));
-}
-
-/// Returns `--store DIR` and a space if the command line has the option.
-fn store_option(args: &Args) -> String {
-    let store = args.inputs.store.store.as_ref();
-    store.map(|it| format!("--store {} ", shell_path(it))).unwrap_or_default()
 }
 
 /// Writes the lock, and notes its changes.

@@ -1,5 +1,6 @@
 //! Explanations for the errors of finding a box and of its store.
 
+use crate::store::named;
 use box_cache::StoreError;
 use box_contract::ErrorCode::*;
 use box_find::FindError;
@@ -39,7 +40,7 @@ impl From<&FindError> for Explanation {
             )
                 .into(),
             FindError::NoName { name, store, is_named, .. } => {
-                let option = format!(" --store {}", shell_word(store));
+                let option = format!(" {}", named(store));
                 let option = if *is_named { option } else { String::new() };
                 let text = format!("`boxlaunch images{option}` lists the names; a directory is written ./{name}");
                 (BoxNotFound, text).into()
@@ -137,11 +138,13 @@ mod tests {
 
     #[test]
     fn the_command_of_the_help_lists_the_store_that_was_searched() {
-        let help = |is_named| {
-            let (name, store) = ("hello".to_owned(), "other".into());
+        let help_of = |store: &str, is_named| {
+            let (name, store) = ("hello".to_owned(), store.into());
             let error = FindError::NoName { name, store, is_here: false, is_named };
             Explanation::from(&error).help.unwrap()
         };
+        let help = |is_named| help_of("other", is_named);
+        assert!(help_of("-x", true).starts_with("`boxlaunch images --store ./-x` lists"));
         assert!(help(true).starts_with("`boxlaunch images --store other` lists the names;"));
         assert!(help(false).starts_with("`boxlaunch images` lists the names;"));
     }

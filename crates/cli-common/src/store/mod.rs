@@ -5,7 +5,7 @@ mod size;
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Once;
 
 use box_archive::ArchiveError;
@@ -13,7 +13,7 @@ use box_cache::{Store, StoreError, StoredBoxes, is_store};
 use box_contract::ErrorCode;
 use box_find::{BoxReference, FindError, Found, Stores};
 use host_fs::own::{self, STORE_RO};
-use safe_text::shell_word;
+use safe_text::{shell_path, shell_word};
 
 use crate::Explanation;
 use crate::policy::PolicyError;
@@ -94,6 +94,11 @@ impl StoreOption {
         Stores { own: self.root(program).ok(), is_named, base: base_store(program) }
     }
 
+    /// Returns `--store DIR ` for another command line, or nothing if the option is absent.
+    pub fn shell_words(&self) -> String {
+        self.store.as_deref().map(|it| named(it) + " ").unwrap_or_default()
+    }
+
     /// Opens the store for writing. Prints a note if it has to wait for another process.
     ///
     /// # Errors
@@ -105,6 +110,11 @@ impl StoreOption {
         let note = program.note;
         Ok(Store::open_waiting(&root, move || note(&text))?.with_base(base))
     }
+}
+
+/// Returns the option that names a store on a command line.
+pub(crate) fn named(root: &Path) -> String {
+    format!("--store {}", shell_path(root))
 }
 
 /// Returns the directory of the shared read-only store, if the environment names one. Prints a warning, once, if the
@@ -153,8 +163,7 @@ impl BoxArgument {
 
     /// Returns the words that name the same box on another command line.
     pub fn shell_words(&self) -> String {
-        let store = self.store.store.as_ref().map(|it| format!("--store {} ", shell_word(it)));
-        store.unwrap_or_default() + &shell_word(self.word())
+        self.store.shell_words() + &shell_word(self.word())
     }
 
     /// Parses the argument.
