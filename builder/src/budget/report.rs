@@ -108,7 +108,7 @@ const MAX_MS: f64 = 1e9;
 /// the times are the medians.
 ///
 /// # Errors
-/// The text is no such object, or a time is negative, or longer than [`MAX_MS`].
+/// The text is no such object, or a time is negative, or longer than eleven days.
 pub fn read(text: &[u8]) -> serde_json::Result<(Digest, Phases)> {
     #[derive(Deserialize)]
     struct Start {
