@@ -50,7 +50,7 @@ impl FoundAttachments {
         let further = counted(self.left_out, "attachment", "attachments");
         let (most, size) = (MAX_ATTACHMENTS, readable(MAX_ATTACHED));
         (self.left_out > 0).then(|| {
-            format!("{further} of the box in the registry left out: at most {most} with {size} are taken, signatures first")
+            format!("{further} of the box in the registry left out: at most {most} with {size} are taken, signatures first and each once")
         })
     }
 }
@@ -141,7 +141,7 @@ pub fn keep_attachments(
         it.media_type == BUNDLE_MEDIA_TYPE && needed.contains(&Digest::of(&it.bytes))
     };
     let (first, mut others): (Vec<_>, Vec<_>) = attachments.iter().partition(is_needed);
-    others.sort_by_cached_key(|it| Reverse(Worth::of(it, digest, &[])));
+    others.sort_by_cached_key(|it| Reverse(Worth::of(it)));
     let spare = others.iter().map(|it| Digest::of(&it.bytes)).collect();
     let new = store.attach_needed(digest, &first, &spare)?;
     let mut kept = KeptAttachments { new, left_out: 0 };

@@ -3,6 +3,7 @@
 //! Everybody who can write to a repository can add attachments, so the choice must not depend on how many there are, or on their
 //! order. Signatures come before other documents, small ones before large ones, and the last of a list before those before it.
 //! What is no signature after all then gives way to one that is, and every other document to one that a trusted key has signed.
+//! Of several bundles with what a trusted key has signed once, one is taken.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -38,13 +39,11 @@ pub(crate) enum Worth {
 }
 
 impl Worth {
-    /// Returns what an attachment of the box `digest` is worth to somebody who trusts the keys `trusted`.
-    pub(crate) fn of(attachment: &Attachment, digest: &Digest, trusted: &[PublicKey]) -> Self {
+    /// Returns what an attachment is worth to somebody who trusts no key.
+    pub(crate) fn of(attachment: &Attachment) -> Self {
         let Attachment { media_type, bytes, .. } = attachment;
         if media_type != BUNDLE_MEDIA_TYPE {
             Self::Other
-        } else if !trusted.is_empty() && verify(bytes, trusted, digest).is_ok() {
-            Self::Trusted
         } else if claim(bytes).is_ok() {
             Self::Bundle
         } else {
@@ -94,6 +93,8 @@ pub(crate) struct Choice<'k> {
     trusted: &'k [PublicKey],
     /// The best first. Each has its place in the list.
     chosen: Vec<(Worth, usize, Attachment)>,
+    /// What trusted keys have signed: the hint of the key, and the digest of the payload.
+    signed: BTreeSet<(String, Digest)>,
     /// The size of all attachments that were fetched, in bytes.
     fetched: u64,
 }
@@ -101,7 +102,7 @@ pub(crate) struct Choice<'k> {
 impl<'k> Choice<'k> {
     /// Starts the choice for the box `digest`. Nothing that the keys `trusted` have signed gives way to anything else.
     pub(crate) const fn new(digest: Digest, trusted: &'k [PublicKey]) -> Self {
-        Self { digest, trusted, chosen: Vec::new(), fetched: 0 }
+        Self { digest, trusted, chosen: Vec::new(), signed: BTreeSet::new(), fetched: 0 }
     }
 
     /// Returns how many of the attachments `next` are fetched now: as many as a box may have, up to the size of one large one. 0 if
@@ -124,7 +125,8 @@ impl<'k> Choice<'k> {
     pub(crate) fn add(&mut self, fetched: impl IntoIterator<Item = (usize, Attachment)>) {
         for (at, it) in fetched {
             self.fetched += it.bytes.len() as u64;
-            self.chosen.push((Worth::of(&it, &self.digest, self.trusted), at, it));
+            let worth = self.worth(&it);
+            self.chosen.extend(worth.map(|worth| (worth, at, it)));
         }
         // Among equals, those that were fetched first stay.
         self.chosen.sort_by_key(|it| Reverse(it.0));
@@ -135,6 +137,19 @@ impl<'k> Choice<'k> {
             (count, bytes) = if fits { (count + 1, bytes + size) } else { (count, bytes) };
             fits
         });
+    }
+
+    /// Returns what an attachment is worth, or `None` if it is a copy of one that a trusted key has signed. Only the payload of a
+    /// bundle is signed, so anybody can make any number of different bundles from one.
+    fn worth(&mut self, attachment: &Attachment) -> Option<Worth> {
+        let is_bundle = attachment.media_type == BUNDLE_MEDIA_TYPE && !self.trusted.is_empty();
+        let verified = is_bundle.then(|| verify(&attachment.bytes, self.trusted, &self.digest));
+        match verified {
+            Some(Ok(it)) => {
+                self.signed.insert((it.key.hint(), it.payload)).then_some(Worth::Trusted)
+            }
+            _ => Some(Worth::of(attachment)),
+        }
     }
 
     /// Returns the chosen attachments, in the order of the list.

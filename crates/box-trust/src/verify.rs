@@ -14,6 +14,9 @@ pub struct Verified<'k> {
     pub statement: Statement,
     /// The digest of the bundle.
     pub bundle: Digest,
+    /// The digest of the payload: the only bytes of a bundle that are signed. Anybody can make other bundles with the same payload,
+    /// for example with white space at the end.
+    pub payload: Digest,
 }
 
 /// The statements that fulfil a [`Requirement`].
@@ -41,8 +44,9 @@ pub fn verify<'k>(
     let key = trusted.iter().find(|key| key.hint() == read.hint);
     let key = key.ok_or_else(|| TrustError::OtherKey(safe_text::quote(&read.hint)))?;
     key.check(&read.message, &read.signature)?;
-    let statement = Statement::read(&read.message[read.payload..], box_digest)?;
-    Ok(Verified { key, statement, bundle: Digest::of(bundle) })
+    let payload = &read.message[read.payload..];
+    let statement = Statement::read(payload, box_digest)?;
+    Ok(Verified { key, statement, bundle: Digest::of(bundle), payload: Digest::of(payload) })
 }
 
 /// What a bundle says about itself. Nothing of it is verified.

@@ -6,7 +6,7 @@ use box_cache::{Attachment, AttachmentInfo, MAX_ATTACHMENT, MAX_ATTACHMENTS};
 use box_contract::Descriptor;
 use box_contract::manifest::{OCI_INDEX_TYPE, OCI_MANIFEST_TYPE};
 use box_digest::Digest;
-use box_trust::{Algorithm, PrivateKey, PublicKey, Statement};
+use box_trust::{Algorithm, Kind, PrivateKey, Provenance, PublicKey, Statement, verify};
 use serde_json::{Value, json};
 use test_server::registry::{Held, Referrers, Rules, error};
 use test_server::{Early, Request};
@@ -371,6 +371,41 @@ fn the_signatures_of_others_do_not_displace_that_of_a_trusted_key() {
     assert_eq!((found.all.len(), found.left_out), (MAX_ATTACHMENTS, 7));
     let found = stage.found(&[]).unwrap();
     assert_eq!((found.all.len(), found.left_out), (MAX_ATTACHMENTS, 7));
+}
+
+/// Only the payload of a bundle is signed, so anybody can make other bundles from a signature.
+#[test]
+fn copies_of_a_signature_do_not_displace_the_provenance() {
+    let (stage, files) = (Stage::new(with_api()), test_box());
+    stage.push(&files, None).unwrap();
+    let digest = open(&files).digest;
+    let key = PrivateKey::generate(Algorithm::EcdsaP256).unwrap();
+    let one = signed(digest, &key);
+    let provenance = Provenance {
+        boxfile: "Boxfile".to_owned(),
+        profile: None,
+        inputs: Vec::new(),
+        builder: "https://example.com/builder".to_owned(),
+        version: "1".to_owned(),
+    };
+    let provenance = Statement::provenance(None, digest, &provenance).unwrap();
+    let provenance = Attachment::new(BUNDLE, provenance.sign(&key).unwrap());
+    let copy = |it: usize| {
+        let mut document: Value = serde_json::from_slice(&one.bytes).unwrap();
+        document["dsseEnvelope"]["signatures"][0]["keyid"] = json!(it.to_string());
+        let text = if it % 2 == 0 { document.to_string() } else { " ".repeat(it) };
+        let bytes =
+            if it % 2 == 0 { text.into_bytes() } else { [&one.bytes, text.as_bytes()].concat() };
+        Attachment::new(BUNDLE, bytes)
+    };
+    stage.send(&[one.clone(), provenance.clone()]);
+    stage.send(&(0..MAX_ATTACHMENTS).map(copy).collect::<Vec<_>>());
+    let trusted = [key.public().clone()];
+    let found = stage.found(&trusted).unwrap();
+    let kinds = |it: &Attachment| verify(&it.bytes, &trusted, &digest).unwrap().statement.kind;
+    let kinds: Vec<_> = found.all.iter().map(kinds).collect();
+    assert_eq!((kinds.len(), found.left_out), (2, MAX_ATTACHMENTS), "{kinds:?}");
+    assert!(kinds.contains(&Kind::Signature) && kinds.contains(&Kind::Provenance));
 }
 
 /// The bytes of a signature under another media type are another document.
