@@ -1,7 +1,8 @@
 //! Chooses the attachments of a box that a store keeps, if there are more than it takes.
 //!
 //! Everybody who can write to a repository can add attachments, so the choice must not depend on how many there are, or on their
-//! order. Signatures come before other documents, small ones before large ones, and the last of a list before those before it.
+//! order. Signatures come before other documents, small ones before large ones, and of the same size the last of a list before
+//! those before it. So many large documents do not keep a small one from being fetched.
 //! What is no signature after all then gives way to one that is, and every other document to one that a trusted key has signed.
 //! Of several bundles with what a trusted key has signed once, one is taken.
 
@@ -22,8 +23,6 @@ use crate::referrer::MAX_REFERRER;
 const MAX_OTHERS: usize = 4 * MAX_ATTACHMENTS;
 /// The maximum size of all attachments that are fetched to choose from them, in bytes.
 pub const MAX_FETCHED: u64 = 4 * MAX_ATTACHED;
-/// The maximum size of a small attachment, in bytes. As many as a box may have are within the limit of all attachments.
-const MAX_SMALL: u64 = MAX_ATTACHED / MAX_ATTACHMENTS as u64;
 
 /// What an attachment is worth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,8 +80,7 @@ pub(crate) fn ranked(infos: Vec<AttachmentInfo>) -> Vec<(usize, AttachmentInfo)>
     let mut seen = BTreeSet::new();
     let mut ranked: Vec<_> = infos.into_iter().enumerate().rev().collect();
     ranked.retain(|(_, it)| seen.insert((it.digest, it.media_type.clone())));
-    let rank = |it: &AttachmentInfo| (it.media_type != BUNDLE_MEDIA_TYPE, it.size > MAX_SMALL);
-    ranked.sort_by_key(|(_, it)| rank(it));
+    ranked.sort_by_key(|(_, it)| (it.media_type != BUNDLE_MEDIA_TYPE, it.size));
     ranked
 }
 
@@ -156,5 +154,29 @@ impl<'k> Choice<'k> {
     pub(crate) fn finish(mut self) -> Vec<Attachment> {
         self.chosen.sort_by_key(|it| it.1);
         self.chosen.into_iter().map(|it| it.2).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn info(media_type: &str, number: u64, size: u64) -> AttachmentInfo {
+        let digest = Digest::of(&number.to_le_bytes());
+        AttachmentInfo { digest, size, ..Attachment::new(media_type, Vec::new()).info() }
+    }
+
+    #[test]
+    fn small_signatures_are_fetched_before_large_ones_wherever_they_are_listed() {
+        let mut all = vec![info(BUNDLE_MEDIA_TYPE, 0, 2 << 20), info("text/plain", 1, 1)];
+        all.extend((2..258).map(|it| info(BUNDLE_MEDIA_TYPE, it, 1 << 20)));
+        all.insert(100, info(BUNDLE_MEDIA_TYPE, 300, 4096));
+        let ranked = ranked(all);
+        let sizes: Vec<_> = ranked.iter().map(|(_, it)| it.size).collect();
+        assert_eq!((sizes[0], sizes[1], sizes[257], sizes[258]), (4096, 1 << 20, 2 << 20, 1));
+        // Of the same size, the last of the list are the first.
+        assert_eq!((ranked[0].0, ranked[1].0, ranked[2].0), (100, 258, 257));
+        let choice = Choice::new(Digest::of(b"box"), &[]);
+        assert!(choice.step(&ranked) > 1);
     }
 }

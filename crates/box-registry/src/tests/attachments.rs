@@ -289,7 +289,7 @@ fn an_attachment_that_is_damaged_or_missing_is_an_error() {
 fn only_the_last_attachments_are_fetched() {
     let (stage, files) = (Stage::new(Rules::default()), test_box());
     stage.push(&files, None).unwrap();
-    let all: Vec<_> = (0..70).map(|it| signature(&it.to_string())).collect();
+    let all: Vec<_> = (10..80).map(|it| signature(&it.to_string())).collect();
     assert_eq!(stage.send(&all[..40]).sent, 40);
     assert_eq!(stage.send(&all).sent, 30);
     let found = stage.found(&[]).unwrap();
