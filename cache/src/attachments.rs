@@ -82,10 +82,11 @@ pub struct AttachmentInfo {
 }
 
 impl AttachmentInfo {
-    /// Returns what identifies the attachment among those of its box: its digest and its media type. The same bytes under another
-    /// media type are another document. So nobody can hide a signature by adding its bytes under another type.
-    pub fn identity(&self) -> (Digest, &str) {
-        (self.digest, &self.media_type)
+    /// Returns what identifies the attachment among those of its box: its digest, its media type and its size. The same bytes under
+    /// another media type are another document, and no bytes have the digest together with another size. So nobody can hide a
+    /// signature by adding its bytes under another type, or by listing its digest with another size.
+    pub fn identity(&self) -> (Digest, &str, u64) {
+        (self.digest, &self.media_type, self.size)
     }
 
     /// Checks the limits of a single attachment: its size, its media type and its annotations. Returns the violated rule as a

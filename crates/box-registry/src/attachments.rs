@@ -50,7 +50,10 @@ impl FoundAttachments {
         let further = counted(self.left_out, "attachment", "attachments");
         let (most, size) = (MAX_ATTACHMENTS, readable(MAX_ATTACHED));
         (self.left_out > 0).then(|| {
-            format!("{further} of the box in the registry left out: at most {most} with {size} are taken, signatures first and each once")
+            format!(
+                "{further} of the box in the registry left out: at most {most} with {size} are taken, signatures first and each \
+                 once, and none that is missing or damaged"
+            )
         })
     }
 }
@@ -76,8 +79,10 @@ pub struct KeptAttachments {
 /// box is fetched.
 ///
 /// Manifests about the box that are no attachments ([`Referrer::of`]) are ignored, and manifests that the registry lists but
-/// lacks. If there are more attachments than a store takes for one box, those are left out that are worth the least: what is no
-/// signature first, and what one of the keys `trusted` has signed last. All entries of the list count, and not only the last ones.
+/// lacks. Attachments are left out if the registry lacks their bytes or has other ones, because whoever can write to the
+/// repository can add them. If there are more attachments than a store takes for one box, those are left out that are worth the
+/// least: what is no signature first, and what one of the keys `trusted` has signed last. All entries of the list count, and not
+/// only the last ones.
 ///
 /// # Errors
 /// [`BoxRegistryError::Registry`], for example if the registry is down. A registry that cannot list referrers has no attachments
@@ -115,9 +120,15 @@ fn choose(
         if next.is_empty() {
             return Ok(choice.finish());
         }
-        let fetch =
-            |(at, info): &(usize, _)| Ok::<_, BoxRegistryError>((*at, fetch(origin, info)?));
-        choice.add(parallel::each(next, origin.registry.parallel(), fetch)?);
+        let fetch = |(at, info): &(usize, _)| match fetch(origin, info) {
+            // Whoever can write to the repository can name any digest and any size.
+            Err(BoxRegistryError::Registry(error)) if error.is_missing_or_other_content() => {
+                Ok(None)
+            }
+            fetched => fetched.map(|it| Some((*at, it))),
+        };
+        let fetched = parallel::each(next, origin.registry.parallel(), fetch)?;
+        choice.add(next, fetched.into_iter().flatten());
         ranked = others;
     }
 }
@@ -170,22 +181,21 @@ pub fn send_attachments(
     let subject = subject_of(&pusher, subject)?;
     let listed = pusher.referrers(&subject.digest)?;
     let known = known(&pusher, &listed, &subject, attachments)?;
-    let is_known =
-        |it: &Attachment| known.contains(&(Digest::of(&it.bytes), it.media_type.clone()));
-    let new: Vec<_> = attachments.iter().filter(|it| !is_known(it)).collect();
+    let new: Vec<_> =
+        attachments.iter().map(|it| (it, it.info())).filter(|it| !has(&known, &it.1)).collect();
     let mut bytes = 0;
-    for it in &new {
-        let layer = Descriptor::new(&*it.media_type, Digest::of(&it.bytes), it.bytes.len() as u64);
+    for (it, info) in &new {
+        let layer = Descriptor::new(&*info.media_type, info.digest, info.size);
         bytes += send(&pusher, &layer, &it.bytes)?;
     }
-    let infos: Vec<_> = new.iter().map(|it| it.info()).collect();
+    let infos: Vec<_> = new.into_iter().map(|it| it.1).collect();
     bytes += match send_manifests(&pusher, &subject, &infos) {
         Err(BoxRegistryError::Registry(error)) if error.is_refused_kind() => {
             send_images(&pusher, &subject, &infos)?
         }
         sent => sent?,
     };
-    Ok(SentAttachments { all: attachments.len(), sent: new.len(), bytes })
+    Ok(SentAttachments { all: attachments.len(), sent: infos.len(), bytes })
 }
 
 /// Sends the manifests of attachments whose bytes the registry has. Returns the number of sent bytes.
@@ -243,21 +253,20 @@ fn subject_of(pusher: &Pusher, subject: &Digest) -> Result<Descriptor, BoxRegist
     Ok(Descriptor::new(media_type, *subject, found.bytes.len() as u64))
 }
 
-/// Returns the digests and the media types of those attachments that the registry lists. Another client may have sent one with another manifest, so
-/// listed manifests of the same type are read, unless the manifest of this crate is listed.
+/// Returns the attachments that the registry lists, as far as they are looked for. Another client may have sent one with another
+/// manifest, so listed manifests of the same type are read, unless the manifest of this crate is listed.
 fn known(
     pusher: &Pusher,
     listed: &[Descriptor],
     subject: &Descriptor,
     attachments: &[Attachment],
-) -> Result<BTreeSet<(Digest, String)>, BoxRegistryError> {
+) -> Result<Vec<AttachmentInfo>, BoxRegistryError> {
     let infos: Vec<_> = attachments.iter().map(Attachment::info).collect();
-    let identity = |it: &AttachmentInfo| (it.digest, it.media_type.clone());
-    let (mut known, mut types) = (BTreeSet::new(), BTreeSet::new());
+    let (mut known, mut types) = (Vec::<AttachmentInfo>::new(), BTreeSet::new());
     for info in &infos {
         let own = [Referrer::manifest(subject, info).0, Referrer::image(subject, info).0.0];
         if listed.iter().any(|it| own.iter().any(|own| own.digest == it.digest)) {
-            known.insert(identity(info));
+            known.push(info.clone());
         } else {
             types.insert(&*info.media_type);
         }
@@ -265,16 +274,18 @@ fn known(
     let is_like =
         |it: &&Descriptor| it.artifact_type.as_deref().is_none_or(|it| types.contains(it));
     for candidate in candidates(listed).0.into_iter().filter(is_like) {
-        if infos.iter().all(|it| known.contains(&identity(it))) {
+        if infos.iter().all(|it| has(&known, it)) {
             break;
         }
         let manifest = pusher.manifest(&Reference::Digest(candidate.digest))?;
         let referrer = manifest.and_then(|it| Referrer::of(&it.bytes));
-        known.extend(
-            referrer.filter(|it| it.subject == subject.digest).map(|it| identity(&it.info)),
-        );
+        known.extend(referrer.filter(|it| it.subject == subject.digest).map(|it| it.info));
     }
     Ok(known)
+}
+
+fn has(all: &[AttachmentInfo], info: &AttachmentInfo) -> bool {
+    all.iter().any(|it| it.identity() == info.identity())
 }
 
 fn fetch(origin: &dyn Origin, info: &AttachmentInfo) -> Result<Attachment, BoxRegistryError> {

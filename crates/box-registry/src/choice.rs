@@ -77,10 +77,11 @@ pub(crate) fn candidates(listed: &[Descriptor]) -> (Vec<&Descriptor>, usize) {
 
 /// Returns each attachment once, in the order in which they are fetched, with its place in the list.
 pub(crate) fn ranked(infos: Vec<AttachmentInfo>) -> Vec<(usize, AttachmentInfo)> {
-    let mut seen = BTreeSet::new();
     let mut ranked: Vec<_> = infos.into_iter().enumerate().rev().collect();
-    ranked.retain(|(_, it)| seen.insert((it.digest, it.media_type.clone())));
-    ranked.sort_by_key(|(_, it)| (it.media_type != BUNDLE_MEDIA_TYPE, it.size));
+    // The last of the same attachments is the first of them, and stays.
+    ranked.sort_by(|(_, one), (_, other)| one.identity().cmp(&other.identity()));
+    ranked.dedup_by(|(_, one), (_, other)| one.identity() == other.identity());
+    ranked.sort_by_key(|(at, it)| (it.media_type != BUNDLE_MEDIA_TYPE, it.size, Reverse(*at)));
     ranked
 }
 
@@ -93,7 +94,7 @@ pub(crate) struct Choice<'k> {
     chosen: Vec<(Worth, usize, Attachment)>,
     /// What trusted keys have signed: the hint of the key, and the digest of the payload.
     signed: BTreeSet<(String, Digest)>,
-    /// The size of all attachments that were fetched, in bytes.
+    /// The size of all attachments that were asked for, in bytes.
     fetched: u64,
 }
 
@@ -119,10 +120,15 @@ impl<'k> Choice<'k> {
         next.iter().take(MAX_ATTACHMENTS).take_while(fits).count()
     }
 
-    /// Adds attachments that were fetched, each with its place in the list.
-    pub(crate) fn add(&mut self, fetched: impl IntoIterator<Item = (usize, Attachment)>) {
+    /// Adds attachments that were fetched, each with its place in the list. `asked` are those that were asked for, also if the
+    /// registry lacks them.
+    pub(crate) fn add(
+        &mut self,
+        asked: &[(usize, AttachmentInfo)],
+        fetched: impl IntoIterator<Item = (usize, Attachment)>,
+    ) {
+        self.fetched += asked.iter().map(|(_, it)| it.size).sum::<u64>();
         for (at, it) in fetched {
-            self.fetched += it.bytes.len() as u64;
             let worth = self.worth(&it);
             self.chosen.extend(worth.map(|worth| (worth, at, it)));
         }

@@ -206,7 +206,7 @@ impl<'a, S: Source, T: Target> Download<'a, S, T> {
         match self.copy(body, &mut partial).and_then(|()| self.check_content(&partial)) {
             Ok(()) => Ok(self.commit(partial)?),
             // A resumed file may be joined from different versions, so the wrong content may not be the server's.
-            Err(error) if partial.resumed && is_other_content(&error) => {
+            Err(error) if partial.resumed && error.is_other_content() => {
                 self.attempt(held, attempts) // Now request the whole file.
             }
             Err(error) => {
@@ -326,12 +326,6 @@ impl<D: Draft> Partial<D> {
         let tag = headers.get(ETAG);
         fits && (self.tag.is_none() || tag.is_none() || tag == self.tag.as_ref())
     }
-}
-
-/// Returns whether a download has failed because the bytes are wrong.
-const fn is_other_content(error: &DownloadError) -> bool {
-    use DownloadError::{Content, TooLarge, WrongDigest, WrongSize};
-    matches!(error, WrongSize { .. } | TooLarge { .. } | WrongDigest { .. } | Content { .. })
 }
 
 /// Reads the first byte and the total of `bytes FIRST-LAST/TOTAL`

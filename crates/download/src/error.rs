@@ -73,6 +73,12 @@ pub enum DownloadError {
 }
 
 impl DownloadError {
+    /// Returns whether the download has failed because the bytes are wrong.
+    pub const fn is_other_content(&self) -> bool {
+        use DownloadError::{Content, TooLarge, WrongDigest, WrongSize};
+        matches!(self, WrongSize { .. } | TooLarge { .. } | WrongDigest { .. } | Content { .. })
+    }
+
     /// Returns whether the cause is on this host, so that a download from another server would fail too.
     pub const fn is_local(&self) -> bool {
         matches!(

@@ -102,6 +102,17 @@ impl RegistryError {
         }
     }
 
+    /// Returns whether the registry lacks what a digest names, or has other content under that name. If mirrors have failed too, the
+    /// answer of the registry itself counts.
+    pub fn is_missing_or_other_content(&self) -> bool {
+        match self {
+            Self::NotFound { .. } => true,
+            Self::Download(error) => error.is_other_content(),
+            Self::AfterMirrors { source, .. } => source.is_missing_or_other_content(),
+            _ => false,
+        }
+    }
+
     /// Returns whether the cause is on this host, so that a request to another server would fail too.
     pub(crate) const fn is_local(&self) -> bool {
         match self {
