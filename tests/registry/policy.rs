@@ -471,6 +471,13 @@ fn others_attachments_do_not_keep_a_new_signature_from_the_store() {
     host.push("new", "acme/box:v1");
     let notes = printed(&host.boxbuild("user", &["pull", &reference])).1;
     assert!(notes.contains("1 attachment of the box in the registry left out: "), "{notes}");
+    // A refusal comes after the note: what was left out may be the reason.
+    let other = PrivateKey::generate(Algorithm::Ed25519).unwrap();
+    fs::write(host.path("config/boxbuild/acme.pub"), other.public().to_pem()).unwrap();
+    let refused = host.boxbuild("user", &["pull", &reference]);
+    let notes = String::from_utf8(refused.stderr).unwrap();
+    assert!(!refused.status.success() && notes.contains("in the registry left out: "), "{notes}");
+    fs::write(host.path("config/boxbuild/acme.pub"), new.public().to_pem()).unwrap();
     let words = printed(&host.boxlaunch("user", &["verify", &reference])).0;
     assert!(words.contains("policy   ok       signed by the key "), "{words}");
     // A file with the new signature only, for a store that is full.

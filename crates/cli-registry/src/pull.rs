@@ -96,8 +96,8 @@ impl PullArgs {
     }
 
     /// Opens the box to look at it, and fetches only its config and its listing: other blobs are fetched when they are read. The
-    /// box becomes neither a box of the store nor a name in it. `note` gets the verdict of the `policy`, which is asked as for
-    /// [`Self::run`].
+    /// box becomes neither a box of the store nor a name in it. `note` gets the number of attachments that were left out, and
+    /// the verdict of the `policy`, which is asked as for [`Self::run`].
     ///
     /// # Errors
     /// [`PullError`].
@@ -138,7 +138,8 @@ impl PullArgs {
     ) -> Result<Plan, PullError> {
         let (plan, _) = self.planned(store, client)?;
         if let Some(asked) = asked {
-            let found = attachments(client, &plan.repository, &plan.remote, &asked.keys())?;
+            let found = attachments(&client, &plan.repository, &plan.remote, &asked.keys())?;
+            found.note().iter().for_each(|it| note(it));
             note(&asked.check(&plan.remote.digest, &found.all)?.line());
         }
         Ok(plan)
@@ -178,6 +179,8 @@ impl PullArgs {
         let before = store.pulled(&reference.to_string())?.map(|it| it.digest);
         let trusted = asked.map(Asked::keys).unwrap_or_default();
         let found = attachments(client, &plan.repository, &plan.remote, &trusted)?;
+        // Before a refusal, because what was left out may be the reason.
+        found.note().iter().for_each(|it| note(it));
         let check = |it: &Asked<'_>| it.check(&plan.remote.digest, &found.all);
         let verdict = asked.map(check).transpose()?;
         let mut pulled = pulled(&plan, &reference, before, self.dry_run);
@@ -307,12 +310,10 @@ fn amounts(pulled: &Pulled) -> String {
     }
 }
 
-/// Returns the notes about the attachments of the box, if it has any.
-fn attached(found: &FoundAttachments) -> Vec<String> {
+/// Returns the note about the attachments of the box, if it has any.
+fn attached(found: &FoundAttachments) -> Option<String> {
     let count = found.all.len();
-    let has =
-        (count > 0).then(|| format!("the box has {}", counted(count, "attachment", "attachments")));
-    has.into_iter().chain(found.note()).collect()
+    (count > 0).then(|| format!("the box has {}", counted(count, "attachment", "attachments")))
 }
 
 fn pulled(plan: &Plan, reference: &RemoteName, before: Option<Digest>, dry_run: bool) -> Pulled {
