@@ -14,7 +14,7 @@
 //! never keep a box. The attachments of a box that the store does not have are removed like content without references, but not
 //! within an hour after the last of them was added. A damaged file is treated as absent.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use box_digest::Digest;
@@ -172,7 +172,7 @@ impl Store {
         &self,
         digest: &Digest,
         needed: &[&Attachment],
-        spare: &BTreeSet<Digest>,
+        spare: &[AttachmentInfo],
     ) -> Result<usize, StoreError> {
         if needed.is_empty() {
             return Ok(0);
@@ -261,10 +261,12 @@ fn blob(root: &Path, digest: &Digest) -> PathBuf {
 fn make_room(
     own: &mut Vec<AttachmentInfo>,
     needed: &[AttachmentInfo],
-    spare: &BTreeSet<Digest>,
+    spare: &[AttachmentInfo],
 ) -> Result<(), String> {
     while let Err(reason) = AttachmentInfo::check_all(own.iter().chain(needed)) {
-        let at = own.iter().position(|it| spare.contains(&it.digest));
+        let is_spare =
+            |it: &AttachmentInfo| spare.iter().any(|spare| spare.identity() == it.identity());
+        let at = own.iter().position(is_spare);
         match at.or((!own.is_empty()).then_some(0)) {
             Some(at) => own.remove(at),
             None => return Err(reason),
@@ -404,7 +406,7 @@ mod tests {
         let (first, second, third) = (of("first"), of("second"), of("third"));
         assert!(store.attach(&digest, &first).is_err());
         let attach = |needed: &[&Attachment], spare: &[&Attachment]| {
-            let spare = spare.iter().map(|it| it.info().digest).collect();
+            let spare: Vec<_> = spare.iter().map(|it| it.info()).collect();
             store.attach_needed(&digest, needed, &spare).unwrap()
         };
         assert_eq!(attach(&[&first, &others[3]], &[&others[5]]), 1);
@@ -416,6 +418,12 @@ mod tests {
         }
         expected.extend([&others[3], &second, &third].map(Attachment::info));
         assert_eq!(store.attachments(&digest).unwrap(), expected);
+        // The same bytes under another type are not spare.
+        let twin = Attachment::new("text/plain", b"0".to_vec());
+        assert_eq!(attach(&[&twin], &[&others[1]]), 1);
+        assert_eq!(attach(&[&of("zero")], &[&of("0")]), 1);
+        let all = store.attachments(&digest).unwrap();
+        assert!(all.contains(&twin.info()) && !all.contains(&others[2].info()));
         // Nobody gains by adding the same bytes as another document first.
         let other = Attachment::new("text/plain", b"fourth".to_vec());
         assert_eq!((attach(&[&other], &[]), attach(&[&of("fourth")], &[])), (1, 1));
@@ -434,7 +442,7 @@ mod tests {
         let store = store(directory.path()).with_base(base);
         let one = attachment(b"one");
         assert!(store.attach(&digest, &one).is_err());
-        assert_eq!(store.attach_needed(&digest, &[&one], &BTreeSet::new()).unwrap(), 1);
+        assert_eq!(store.attach_needed(&digest, &[&one], &[]).unwrap(), 1);
         let all = store.attachments(&digest).unwrap();
         assert_eq!((all.len(), &all[0]), (MAX_ATTACHMENTS, &one.info()));
     }

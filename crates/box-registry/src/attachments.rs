@@ -153,7 +153,7 @@ pub fn keep_attachments(
     };
     let (first, mut others): (Vec<_>, Vec<_>) = attachments.iter().partition(is_needed);
     others.sort_by_cached_key(|it| Reverse(Worth::of(it)));
-    let spare = others.iter().map(|it| Digest::of(&it.bytes)).collect();
+    let spare: Vec<_> = others.iter().map(|it| it.info()).collect();
     let new = store.attach_needed(digest, &first, &spare)?;
     let mut kept = KeptAttachments { new, left_out: 0 };
     for attachment in others {
