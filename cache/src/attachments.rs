@@ -119,9 +119,17 @@ impl AttachmentInfo {
     /// # Errors
     /// The rule.
     pub fn check_all<'a>(all: impl IntoIterator<Item = &'a Self>) -> Result<(), String> {
+        Self::check_sizes(all.into_iter().map(|it| it.size))
+    }
+
+    /// Checks the limits of all attachments of a box, as [`Self::check_all`] does, by their sizes.
+    ///
+    /// # Errors
+    /// The rule.
+    pub fn check_sizes(sizes: impl IntoIterator<Item = u64>) -> Result<(), String> {
         let (mut count, mut bytes) = (0, 0_u64);
-        for info in all {
-            (count, bytes) = (count + 1, bytes.saturating_add(info.size));
+        for size in sizes {
+            (count, bytes) = (count + 1, bytes.saturating_add(size));
         }
         if count > MAX_ATTACHMENTS {
             return Err(format!("a box has at most {MAX_ATTACHMENTS} attachments"));

@@ -58,11 +58,15 @@ impl FoundAttachments {
     }
 }
 
-/// Returns the note for the user if a store has no room for attachments of a box.
+/// Returns the note for the user if a store refuses attachments of a box, or has no room for them.
 pub fn not_kept(left_out: usize) -> Option<String> {
     let further = counted(left_out, "attachment", "attachments");
+    let size = readable(MAX_ATTACHED);
     (left_out > 0).then(|| {
-        format!("{further} not kept: the store has at most {MAX_ATTACHMENTS} of a box, and keeps those that it has")
+        format!(
+            "{further} not kept: the store takes at most {MAX_ATTACHMENTS} of a box with {size} together, only those within the limits of \
+             one, and keeps those that it has"
+        )
     })
 }
 
@@ -71,7 +75,7 @@ pub fn not_kept(left_out: usize) -> Option<String> {
 pub struct KeptAttachments {
     /// The number of those that are new.
     pub new: usize,
-    /// The number of those for which the store has no room.
+    /// The number of those that the store refuses, or for which it has no room.
     pub left_out: usize,
 }
 

@@ -134,11 +134,13 @@ impl<'k> Choice<'k> {
         }
         // Among equals, those that were fetched first stay.
         self.chosen.sort_by_key(|it| Reverse(it.0));
-        let (mut count, mut bytes) = (0, 0);
+        let mut sizes = Vec::new();
         self.chosen.retain(|(.., it)| {
-            let size = it.bytes.len() as u64;
-            let fits = count < MAX_ATTACHMENTS && bytes + size <= MAX_ATTACHED;
-            (count, bytes) = if fits { (count + 1, bytes + size) } else { (count, bytes) };
+            sizes.push(it.bytes.len() as u64);
+            let fits = AttachmentInfo::check_sizes(sizes.iter().copied()).is_ok();
+            if !fits {
+                sizes.pop();
+            }
             fits
         });
     }
