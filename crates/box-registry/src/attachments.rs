@@ -17,7 +17,7 @@ use safe_text::{counted, readable};
 
 use crate::choice::{Choice, Worth, candidates, ranked};
 use crate::error::BoxRegistryError;
-use crate::origin::{Origin, Repo};
+use crate::origin::Repo;
 use crate::parallel;
 use crate::push::{Pushed, upload};
 use crate::referrer::{EMPTY, Referrer, empty};
@@ -292,11 +292,12 @@ fn has(all: &[AttachmentInfo], info: &AttachmentInfo) -> bool {
     all.iter().any(|it| it.identity() == info.identity())
 }
 
-fn fetch(origin: &dyn Origin, info: &AttachmentInfo) -> Result<Attachment, BoxRegistryError> {
+fn fetch(origin: &Repo<'_>, info: &AttachmentInfo) -> Result<Attachment, BoxRegistryError> {
     let AttachmentInfo { media_type, annotations, digest, size } = info.clone();
     let blob = RemoteBlob::plain(Descriptor::new(&*media_type, digest, size));
     let memory = Memory::default();
-    origin.fetch(&[(digest, size)], &|_| Ok(Some(blob.inflating(&memory, None))))?;
+    let target = blob.inflating(&memory, None);
+    origin.registry.fetch_quietly(origin.repository, (digest, size), &target)?;
     let mut bytes = memory.take();
     bytes.shrink_to_fit();
     Ok(Attachment { media_type, annotations, bytes })

@@ -54,7 +54,7 @@ impl Registry {
                 Ok(held) if held == size => Ok(()),
                 Ok(held) => Err(wrong_size(repository, &digest, size, held)),
                 Err(StoreError::Missing(_) | StoreError::Damaged { .. }) => {
-                    let blob = Wanted { repository, digest, size, cancel };
+                    let blob = Wanted { repository, digest, size, cancel, is_quiet: false };
                     self.fetch_blob(&blob, store)
                 }
                 Err(error) => Err(error.into()),
@@ -78,9 +78,25 @@ impl Registry {
         let work = Work::new(distinct(repository, blobs)?, |digest, size, cancel: &Cancel| {
             let made = target(&digest).map_err(|error| error.of(&named(repository, &digest)))?;
             let Some(target) = made else { return Ok(()) };
-            self.fetch_blob(&Wanted { repository, digest, size, cancel }, &target)
+            let blob = Wanted { repository, digest, size, cancel, is_quiet: false };
+            self.fetch_blob(&blob, &target)
         });
         work.done_by(self.options.parallel)
+    }
+
+    /// Fetches a blob into a target, as [`Self::fetch_into`] does, but without a report of the progress. A user is not shown the
+    /// documents that are fetched to look at them, because anybody may have added many.
+    ///
+    /// # Errors
+    /// [`RegistryError`].
+    pub fn fetch_quietly<T: Target>(
+        &self,
+        repository: &Repository,
+        (digest, size): (Digest, u64),
+        target: &T,
+    ) -> Result<(), RegistryError> {
+        let cancel = &Cancel::default();
+        self.fetch_blob(&Wanted { repository, digest, size, cancel, is_quiet: true }, target)
     }
 
     fn fetch_blob<T: Target>(&self, blob: &Wanted<'_>, target: &T) -> Result<(), RegistryError> {
@@ -88,12 +104,14 @@ impl Registry {
             let what = named(&session.server.repository, &blob.digest);
             let path = format!("blobs/{}", blob.digest);
             let resource = Resource { what, path, reference: None };
+            let mut network = session.server.options.network.clone();
+            network.progress = network.progress.filter(|_| !blob.is_quiet);
             let download = Download {
                 source: &Blob { session, resource },
                 target,
                 digest: blob.digest,
                 size: Size::Exactly(blob.size),
-                network: &session.server.options.network,
+                network: &network,
                 cancel: blob.cancel,
             };
             download.run(session.attempts()).map(drop)
@@ -107,6 +125,8 @@ struct Wanted<'a> {
     digest: Digest,
     size: u64,
     cancel: &'a Cancel,
+    /// Whether the progress is not reported.
+    is_quiet: bool,
 }
 
 /// Returns each blob once, in the order of the first occurrences.

@@ -50,6 +50,17 @@ fn each_blob_is_fetched_once_and_reported() {
 }
 
 #[test]
+fn what_is_fetched_quietly_is_not_reported() {
+    let stage = having(blobs()).set();
+    let (options, seen) = watched(stage.options(quick()));
+    let registry = Registry::new(options);
+    let one = named(&blobs())[0];
+    registry.fetch_quietly(&stage.repository(), one, &stage.store).unwrap();
+    assert_eq!(stage.store.read(&one.0).unwrap(), blobs()[0]);
+    assert_eq!(*seen.lock().unwrap(), []);
+}
+
+#[test]
 fn only_so_many_are_fetched_at_once() {
     let (now, most) = (std::sync::Arc::new(AtomicUsize::new(0)), std::sync::Arc::default());
     let (counter, highest) = (now.clone(), std::sync::Arc::<AtomicUsize>::clone(&most));
