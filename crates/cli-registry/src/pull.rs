@@ -138,7 +138,7 @@ impl PullArgs {
     ) -> Result<Plan, PullError> {
         let (plan, _) = self.planned(store, client)?;
         if let Some(asked) = asked {
-            let found = attachments(&client, &plan.repository, &plan.remote, &asked.keys())?;
+            let found = attachments(client, &plan.repository, &plan.remote, &asked.keys())?;
             found.note().iter().for_each(|it| note(it));
             note(&asked.check(&plan.remote.digest, &found.all)?.line());
         }
