@@ -420,9 +420,12 @@ fn copies_of_a_signature_do_not_displace_the_provenance() {
     let copy = |it: usize| {
         let mut document: Value = serde_json::from_slice(&one.bytes).unwrap();
         document["dsseEnvelope"]["signatures"][0]["keyid"] = json!(it.to_string());
-        let text = if it % 2 == 0 { document.to_string() } else { " ".repeat(it) };
-        let bytes =
-            if it % 2 == 0 { text.into_bytes() } else { [&one.bytes, text.as_bytes()].concat() };
+        let text = if it.is_multiple_of(2) { document.to_string() } else { " ".repeat(it) };
+        let bytes = if it.is_multiple_of(2) {
+            text.into_bytes()
+        } else {
+            [&one.bytes, text.as_bytes()].concat()
+        };
         Attachment::new(BUNDLE, bytes)
     };
     stage.send(&[one.clone(), provenance.clone()]);
