@@ -138,10 +138,10 @@ fn each_box_that_is_gone_is_named_and_no_command_for_it() {
     };
     let gone = |name: &str, digest: &str| {
         let inspected = checkout.run(&["inspect", name, "--json"]).json();
-        let config =
-            inspected["blobs"].as_array().unwrap().iter().find(|it| it["name"] == "config");
-        let config = config.unwrap()["digest"].as_str().unwrap().trim_start_matches("sha256:");
-        fs::remove_file(checkout.path("store/blobs").join(config)).unwrap();
+        let mut blobs = inspected["blobs"].as_array().unwrap().iter();
+        let listing = blobs.find(|it| it["name"] == "listing").unwrap();
+        let listing = listing["digest"].as_str().unwrap().trim_start_matches("sha256:");
+        fs::remove_file(checkout.path("store/blobs").join(listing)).unwrap();
         let directory = checkout.path("store/boxes").join(digest.trim_start_matches("sha256:"));
         fs::remove_dir_all(directory).unwrap();
     };
