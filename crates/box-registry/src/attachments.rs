@@ -40,7 +40,7 @@ pub struct SentAttachments {
 pub struct FoundAttachments {
     /// The attachments, within the limits of a store, in the order of the registry's list.
     pub all: Vec<Attachment>,
-    /// The number of further ones.
+    /// The number of further ones, including entries of a list that is too long to be read.
     pub left_out: usize,
 }
 
@@ -99,7 +99,7 @@ pub fn attachments(
 ) -> Result<FoundAttachments, BoxRegistryError> {
     let subject = remote.registry_digest;
     let listed = registry.referrers(repository, &subject, None)?;
-    let (candidates, unread) = candidates(&listed);
+    let (candidates, unread) = candidates(&listed.all);
     let read = |it: &&Descriptor| match registry.manifest(repository, &Reference::Digest(it.digest))
     {
         Err(RegistryError::NotFound { .. }) => Ok(None),
@@ -109,7 +109,7 @@ pub fn attachments(
     let mine = referrers.into_iter().flatten().filter(|it| it.subject == subject);
     let ranked = ranked(mine.map(|it| it.info).collect());
     let all = choose(&Repo { registry, repository }, &ranked, Choice::new(remote.digest, trusted))?;
-    let left_out = ranked.len() - all.len() + unread;
+    let left_out = ranked.len() - all.len() + unread + listed.left_out;
     Ok(FoundAttachments { all, left_out })
 }
 
@@ -183,7 +183,7 @@ pub fn send_attachments(
 ) -> Result<SentAttachments, BoxRegistryError> {
     let pusher = registry.pusher(repository)?;
     let subject = subject_of(&pusher, subject)?;
-    let listed = pusher.referrers(&subject.digest)?;
+    let listed = pusher.referrers(&subject.digest)?.all;
     let known = known(&pusher, &listed, &subject, attachments)?;
     let new: Vec<_> =
         attachments.iter().map(|it| (it, it.info())).filter(|it| !has(&known, &it.1)).collect();

@@ -120,7 +120,7 @@ impl CachedBox {
 
 /// Lists the build caches of a registry's manifest.
 fn caches(pusher: &Pusher, subject: &Digest) -> Result<Vec<Descriptor>, BoxRegistryError> {
-    let mut found = pusher.referrers(subject)?;
+    let mut found = pusher.referrers(subject)?.all;
     found.retain(|it| it.artifact_type.as_deref() == Some(CACHE_TYPE));
     Ok(found)
 }

@@ -25,8 +25,10 @@ const MAX_ANNOTATIONS: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Index {
     fields: BTreeMap<String, Box<RawValue>>,
-    /// The first entries: at most one more than [`MAX_REFERRERS`].
+    /// The first entries: when it is read, at most [`MAX_REFERRERS`].
     pub(crate) manifests: Vec<Box<RawValue>>,
+    /// The number of further entries, which are not kept.
+    pub(crate) surplus: usize,
 }
 
 impl Index {
@@ -34,7 +36,7 @@ impl Index {
         let fields =
             [("schemaVersion", to_raw_value(&2)), ("mediaType", to_raw_value(OCI_INDEX_TYPE))];
         let fields = fields.into_iter().filter_map(|(key, it)| Some((key.to_owned(), it.ok()?)));
-        Self { fields: fields.collect(), manifests: Vec::new() }
+        Self { fields: fields.collect(), manifests: Vec::new(), surplus: 0 }
     }
 
     /// Reads an index. Returns `None` if it is another document.
@@ -99,48 +101,52 @@ impl<'de> Visitor<'de> for Fields {
         let (mut fields, mut manifests) = (BTreeMap::new(), None);
         while let Some(key) = map.next_key::<String>()? {
             if key == "manifests" {
-                manifests = Some(map.next_value::<Entries>()?.0);
+                manifests = Some(map.next_value::<Entries>()?);
             } else if fields.len() == MAX_FIELDS {
                 return Err(A::Error::custom("it has too many fields"));
             } else {
                 fields.insert(key, map.next_value()?);
             }
         }
-        let manifests = manifests.ok_or_else(|| A::Error::missing_field("manifests"))?;
-        Ok(Index { fields, manifests })
+        let Entries(manifests, surplus) =
+            manifests.ok_or_else(|| A::Error::missing_field("manifests"))?;
+        Ok(Index { fields, manifests, surplus })
     }
 }
 
-/// The entries of an index, or none for `null`, which is an empty list in Go's JSON.
-struct Entries(Vec<Box<RawValue>>);
+/// The first entries of an index and the number of the others, or none for `null`, which is an empty list in Go's JSON.
+#[derive(Default)]
+struct Entries(Vec<Box<RawValue>>, usize);
 
 impl<'de> Deserialize<'de> for Entries {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(EntriesVisitor).map(Self)
+        deserializer.deserialize_any(EntriesVisitor)
     }
 }
 
 struct EntriesVisitor;
 
 impl<'de> Visitor<'de> for EntriesVisitor {
-    type Value = Vec<Box<RawValue>>;
+    type Value = Entries;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list")
     }
 
     fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(Vec::new())
+        Ok(Entries::default())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
-        let mut all = Vec::new();
+        let Entries(mut all, mut surplus) = Entries::default();
         while let Some(entry) = list.next_element::<&RawValue>()? {
-            if all.len() <= MAX_REFERRERS {
+            if all.len() < MAX_REFERRERS {
                 all.push(entry.to_owned());
+            } else {
+                surplus += 1;
             }
         }
-        Ok(all)
+        Ok(Entries(all, surplus))
     }
 }
 
@@ -172,7 +178,8 @@ mod tests {
     fn a_hostile_index_takes_little_memory() {
         let zeros = vec![json!(0); 100_000];
         let index = json!({ "manifests": zeros }).to_string();
-        assert_eq!(Index::of(index.as_bytes()).unwrap().manifests.len(), MAX_REFERRERS + 1);
+        let read = Index::of(index.as_bytes()).unwrap();
+        assert_eq!((read.manifests.len(), read.surplus), (MAX_REFERRERS, 100_000 - MAX_REFERRERS));
         let fields: serde_json::Map<_, _> =
             (0..=MAX_FIELDS).map(|it| (it.to_string(), json!(0))).collect();
         assert!(Index::of(json!(fields).to_string().as_bytes()).is_none());

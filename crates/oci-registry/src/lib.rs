@@ -27,5 +27,5 @@ pub use error::RegistryError;
 pub use manifest::{DOCKER_SCHEMA_1_TYPES, MAX_MANIFEST, Manifest};
 pub use name::{Reference, Repository, Tag};
 pub use push::{Pusher, Uploaded};
-pub use referrers::{MAX_LIST, MAX_PAGES, MAX_REFERRERS};
+pub use referrers::{Listed, MAX_LIST, MAX_PAGES, MAX_REFERRERS};
 pub use server::{Notices, Options};

@@ -41,9 +41,27 @@ const SETTLED: Duration = Duration::from_millis(250);
 /// The maximum size of all pages of a list together, in bytes.
 pub const MAX_LIST: u64 = 2 * MAX_MANIFEST;
 
+/// The referrers of a manifest that a registry lists.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Listed {
+    /// The first ones, at most [`MAX_REFERRERS`], in the order of the list.
+    pub all: Vec<Descriptor>,
+    /// The number of the others. If the list is longer than what is read of one ([`MAX_PAGES`], [`MAX_LIST`]), the rest counts as one.
+    pub left_out: usize,
+}
+
+impl Listed {
+    /// Adds the entries of an index.
+    fn extend(&mut self, index: &Index) {
+        self.all.extend(index.descriptors());
+        self.left_out += index.surplus + self.all.len().saturating_sub(MAX_REFERRERS);
+        self.all.truncate(MAX_REFERRERS);
+    }
+}
+
 /// A page of a list.
 struct Page {
-    referrers: Vec<Descriptor>,
+    index: Index,
     /// The size of the page in bytes.
     size: u64,
     next: Option<RequestUrl>,
@@ -51,7 +69,7 @@ struct Page {
 
 impl Registry {
     /// Lists the referrers of a manifest, all or those with an artifact type. A repository without such a manifest has none.
-    /// Entries that are no descriptors of a sha256 digest are left out.
+    /// Entries that are no descriptors of a sha256 digest are ignored.
     ///
     /// The answer of a mirror counts if the mirror has the API or a fallback tag. Otherwise the next mirror is asked, and at last
     /// the registry. If the registry then fails, but a mirror has answered, there are no referrers: a host may only reach the
@@ -65,7 +83,7 @@ impl Registry {
         repository: &Repository,
         subject: &Digest,
         artifact_type: Option<&str>,
-    ) -> Result<Vec<Descriptor>, RegistryError> {
+    ) -> Result<Listed, RegistryError> {
         let (mut failed, mut is_answered) = (Vec::new(), false);
         for session in self.servers(repository)?.iter() {
             let server = &session.server;
@@ -88,7 +106,7 @@ impl Registry {
                 }
             }
         }
-        Ok(Vec::new())
+        Ok(Listed::default())
     }
 }
 
@@ -97,7 +115,7 @@ impl Pusher {
     ///
     /// # Errors
     /// The errors of [`Registry::referrers`].
-    pub fn referrers(&self, subject: &Digest) -> Result<Vec<Descriptor>, RegistryError> {
+    pub fn referrers(&self, subject: &Digest) -> Result<Listed, RegistryError> {
         Ok(list(self.session(), subject, None)?.unwrap_or_default())
     }
 
@@ -141,12 +159,16 @@ impl Pusher {
             let index = before.map_or_else(|| Some(Index::new()), |it| Index::of(&it.bytes));
             let reason = "its fallback tag is not an index";
             let mut index = index.ok_or_else(|| RegistryError::response(&what, reason))?;
+            let has_surplus = index.surplus > 0;
             if !index.add(&wanted) {
                 return Ok(());
             }
             wanted.clone_from(&index.manifests);
             let bytes = index.bytes();
-            if bytes.len() as u64 > MAX_MANIFEST || index.manifests.len() > MAX_REFERRERS {
+            if bytes.len() as u64 > MAX_MANIFEST
+                || index.manifests.len() > MAX_REFERRERS
+                || has_surplus
+            {
                 return Err(RegistryError::response(&what, "there are too many"));
             }
             self.put_manifest(&tag, OCI_INDEX_TYPE, &bytes)?;
@@ -167,7 +189,7 @@ fn list(
     session: &Session,
     subject: &Digest,
     artifact_type: Option<&str>,
-) -> Result<Option<Vec<Descriptor>>, RegistryError> {
+) -> Result<Option<Listed>, RegistryError> {
     let found = match by_api(session, subject, artifact_type)? {
         None => by_tag(session, subject)?,
         found => found,
@@ -175,15 +197,21 @@ fn list(
     // A registry may ignore the filter.
     let is_wanted =
         |it: &Descriptor| artifact_type.is_none() || it.artifact_type.as_deref() == artifact_type;
-    Ok(found.map(|all| all.into_iter().filter(is_wanted).collect()))
+    Ok(found.map(|mut it| {
+        it.all.retain(is_wanted);
+        it
+    }))
 }
 
-fn by_tag(session: &Session, subject: &Digest) -> Result<Option<Vec<Descriptor>>, RegistryError> {
+fn by_tag(session: &Session, subject: &Digest) -> Result<Option<Listed>, RegistryError> {
     let tag = Reference::Tag(fallback_tag(subject)?);
     match manifest::fetch(session, &tag) {
         Ok(found) => {
-            let what = format!("the referrers of {}@{subject}", session.server.repository);
-            Index::of(&found.bytes).map(|it| descriptors(&what, &it)).transpose()
+            let mut listed = Listed::default();
+            Ok(Index::of(&found.bytes).map(|it| {
+                listed.extend(&it);
+                listed
+            }))
         }
         Err(RegistryError::NotFound { .. } | RegistryError::NotARegistry { .. }) => Ok(None),
         Err(error) => Err(error),
@@ -195,32 +223,32 @@ fn by_api(
     session: &Session,
     subject: &Digest,
     artifact_type: Option<&str>,
-) -> Result<Option<Vec<Descriptor>>, RegistryError> {
+) -> Result<Option<Listed>, RegistryError> {
     let what = format!("the referrers of {}@{subject}", session.server.repository);
     let url = session.server.url(&format!("referrers/{subject}"))?;
     let url =
         artifact_type.map_or_else(|| url.clone(), |it| url.with_query(&[("artifactType", it)]));
-    let (mut at, mut all, mut bytes) = (RequestUrl::named(url), Vec::new(), 0);
+    let is_empty = |it: &Option<Listed>| it.as_ref().is_none_or(|it| it.all.is_empty());
+    let (mut at, mut listed, mut bytes) = (RequestUrl::named(url), None, 0);
     for _ in 0..MAX_PAGES {
         let page = retry(session.attempts(), &Cancel::default(), |attempts| {
             page(session, &what, &at, attempts.deadline(0))
         });
-        let Page { referrers, size, next } = match page? {
+        let Page { index, size, next } = match page? {
             Some(page) => page,
-            None if all.is_empty() => return Ok(None),
+            None if is_empty(&listed) => return Ok(None),
             None => return Err(RegistryError::response(&what, "a page of them is missing")),
         };
-        all.extend(referrers);
+        listed.get_or_insert_with(Listed::default).extend(&index);
         bytes += size;
-        if all.len() > MAX_REFERRERS || bytes > MAX_LIST {
-            break;
-        }
         match next {
+            None => return Ok(listed),
+            Some(_) if bytes > MAX_LIST => break,
             Some(next) => at = next,
-            None => return Ok(Some(all)),
         }
     }
-    Err(RegistryError::response(&what, "there are too many"))
+    // Whoever can write to the repository can make the list longer, so that is no error.
+    Ok(listed.map(|it| Listed { left_out: it.left_out + 1, ..it }))
 }
 
 /// Fetches a page. Returns `None` if the server does not know the API.
@@ -249,15 +277,7 @@ fn page(
     }
     let (index, size) = (Index::of(&bytes), bytes.len() as u64);
     let Some(index) = index else { return Ok(None) };
-    Ok(Some(Page { referrers: descriptors(what, &index)?, size, next }))
-}
-
-/// Returns the entries of an index, which must not have more than are listed.
-fn descriptors(what: &str, index: &Index) -> Result<Vec<Descriptor>, RegistryError> {
-    if index.manifests.len() > MAX_REFERRERS {
-        return Err(RegistryError::response(what, "there are too many"));
-    }
-    Ok(index.descriptors())
+    Ok(Some(Page { index, size, next }))
 }
 
 /// Returns whether a server that does not know the API answers with this status.

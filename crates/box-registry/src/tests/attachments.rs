@@ -400,6 +400,24 @@ fn the_signatures_of_others_do_not_displace_that_of_a_trusted_key() {
     assert_eq!((found.all.len(), found.left_out), (MAX_ATTACHMENTS, 7));
 }
 
+#[test]
+fn a_list_that_is_too_long_does_not_keep_others_from_a_pull() {
+    let (stage, files) = (Stage::new(Rules::default()), test_box());
+    stage.push(&files, None).unwrap();
+    let mut listed = vec![stage.add(b"first", |_| ())];
+    let junk = |it: u32| {
+        let digest = Digest::of(&it.to_le_bytes());
+        let kind = Some("text/plain".to_owned());
+        Descriptor { artifact_type: kind, ..Descriptor::new(OCI_MANIFEST_TYPE, digest, 1) }
+    };
+    listed.extend((0..1100).map(junk));
+    stage.list(&listed);
+    let found = stage.found(&[]).unwrap();
+    assert_eq!(found.all.iter().map(|it| &*it.bytes).collect::<Vec<_>>(), [b"first"]);
+    // 256 other documents are looked for, and do not exist.
+    assert_eq!(found.left_out, 1100 - 256);
+}
+
 /// Only the payload of a bundle is signed, so anybody can make other bundles from a signature.
 #[test]
 fn copies_of_a_signature_do_not_displace_the_provenance() {

@@ -41,6 +41,10 @@ impl Place {
     }
 
     fn list(&self, kind: Option<&str>) -> Result<Vec<Descriptor>, RegistryError> {
+        self.listed(kind).map(|it| it.all)
+    }
+
+    fn listed(&self, kind: Option<&str>) -> Result<Listed, RegistryError> {
         self.client.referrers(&self.repository(), &digest(SUBJECT), kind)
     }
 
@@ -278,12 +282,14 @@ fn a_list_has_an_end() {
             let headers: Vec<_> = headers.iter().map(|it| &**it).collect();
             reply("200 OK", &headers, body.as_bytes())
         });
-        let error = place.list(None).map(|it| it.len()).map_err(|it| it.to_string());
+        let error = place.listed(None).map(|it| (it.all.len(), it.left_out));
+        let error = error.map_err(|it| it.to_string());
         (error.map_err(|it| it.rsplit_once(": ").unwrap().1.to_owned()), place.lines(0).len())
     };
-    let too_many = || Err("there are too many".to_owned());
-    assert_eq!(paged("</v2/app/referrers/x?from=1>; rel=\"next\"", 1), (too_many(), 32));
-    assert_eq!(paged("<?from=1>; rel=next", MAX_REFERRERS), (too_many(), 2));
+    assert_eq!(paged("</v2/app/referrers/x?from=1>; rel=\"next\"", 1), (Ok((32, 1)), 32));
+    let many = MAX_REFERRERS + 1;
+    assert_eq!(paged("<?from=1>; rel=next", many), (Ok((MAX_REFERRERS, 31 * many + 2)), 32));
+    assert_eq!(paged("nonsense", many), (Ok((MAX_REFERRERS, 1)), 1));
     let (error, count) = paged("<http://127.0.0.1:1/v2/app/referrers/x>; rel=\"next\"", 1);
     assert_eq!((error, count), (Err("its next page is on another server".to_owned()), 1));
     // Few entries may be large.
@@ -292,9 +298,9 @@ fn a_list_has_an_end() {
     let body = json!({ "schemaVersion": 2, "manifests": [large] }).to_string();
     let headers = ["Link: <?more>; rel=next".to_owned(), length(body.len())];
     let place = answering(move || reply("200 OK", &[&headers[0], &headers[1]], body.as_bytes()));
-    assert!(place.list(None).is_err() && place.lines(0).len() == 3);
-    assert_eq!(paged("</x>; rel=\"last\"", 3), (Ok(3), 1));
-    assert_eq!(paged("nonsense", 3), (Ok(3), 1));
+    assert_eq!((place.listed(None).unwrap().left_out, place.lines(0).len()), (1, 3));
+    assert_eq!(paged("</x>; rel=\"last\"", 3), (Ok((3, 0)), 1));
+    assert_eq!(paged("nonsense", 3), (Ok((3, 0)), 1));
 }
 
 #[test]
@@ -307,7 +313,7 @@ fn a_mirror_answers_if_it_knows_referrers() {
             format!("mirrors = [\"{mirror}\"]\n[registry.\"{mirror}\"]\nplain-http = true\n");
         let repository = Repository::new(registry, "app").unwrap();
         let found = client(registry, &more).referrers(&repository, &digest(SUBJECT), None);
-        found.map(|it| numbers(&it)).map_err(|it| it.to_string())
+        found.map(|it| numbers(&it.all)).map_err(|it| it.to_string())
     };
     let own = place.registry.host();
     // A mirror with the API, though its list is empty; a mirror without it; a mirror that is down.
