@@ -69,7 +69,7 @@ fn the_limits_are_those_of_the_page() {
             MAX_ATTACHMENT >> 20,
             MAX_REFERRER >> 10
         ),
-        format!("fetched to choose from them | {} MiB together |", MAX_FETCHED >> 20),
+        format!("fetched to choose from them | {} MiB together,", MAX_FETCHED >> 20),
         format!("that are kept | {MAX_ATTACHMENTS}, and {} MiB together.", MAX_ATTACHED >> 20),
         format!(
             "| attachments | {MAX_ATTACHMENTS} for each box, and {} MiB together |",

@@ -18,11 +18,11 @@ pub fn file<T>(
     path: &Path,
     fill: impl FnOnce(&mut dyn Write) -> Result<T, ExportError>,
 ) -> Result<T, ExportError> {
+    check_absent(path)?;
     if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
         let error = io::Error::from(io::ErrorKind::IsADirectory);
         return Err(FileError::of("write", path)(error).into());
     }
-    check_absent(path)?;
     let draft = FileDraft::beside(path, 0o666).map_err(FileError::of("write", path))?;
     let mut out = BufWriter::with_capacity(1 << 20, draft.file());
     let filled = fill(&mut out).map_err(|error| error.writing(FileError::of("write", path)))?;
