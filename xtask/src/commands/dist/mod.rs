@@ -168,13 +168,16 @@ mod tests {
         run(&mut tar, directory.path());
         deb::tests::install(&one[1], &at("debian"));
         let agent = Artefacts::locate(&Workspace::find(), testbed::Profile::Dev).hello_agent;
-        fs::copy(agent, at("agent")).unwrap();
-        fs::write(at("Boxfile"), "box \"b\"\nagent { binary \"agent\"; }\n").unwrap();
-        for programs in ["installed/bin", "debian/usr/bin"] {
+        for (checkout, programs) in [("a", "installed/bin"), ("b", "debian/usr/bin")] {
+            let checkout = at(checkout);
+            fs::create_dir(&checkout).unwrap();
+            fs::copy(&agent, checkout.join("agent")).unwrap();
+            fs::write(checkout.join("Boxfile"), "box \"b\"\nagent { binary \"agent\"; }\n")
+                .unwrap();
             let boxbuild = || Command::new(at(programs).join("boxbuild"));
-            run(boxbuild().args(["build", "--store", programs]), directory.path());
-            let arguments = ["inspect", "b.box", "--json", "--store", programs];
-            let shown = run(boxbuild().args(arguments), directory.path());
+            run(boxbuild().args(["build", "--store", "store"]), &checkout);
+            let arguments = ["inspect", "b.box", "--json", "--store", "store"];
+            let shown = run(boxbuild().args(arguments), &checkout);
             let shown: Value = serde_json::from_slice(&shown).unwrap();
             let version = shown["kernel_version"].as_str().unwrap();
             assert!(version.ends_with(KernelName::LEAN_RELEASE), "{programs}: {version}");
