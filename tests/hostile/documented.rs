@@ -76,7 +76,7 @@ fn the_limits_are_those_of_the_page() {
             MAX_ATTACHED >> 20
         ),
         format!(
-            "| {MAX_REFERRERS} entries; {MAX_PAGES} pages with {} MiB together |",
+            "| the first {MAX_REFERRERS} entries; {MAX_PAGES} pages with {} MiB together.",
             MAX_LIST >> 20
         ),
     ];
