@@ -172,7 +172,8 @@ impl<'a> Inline<'a> {
 }
 
 /// Adds a build cache beside a pushed box, so that another host can build a similar box without the layers. `heads` is `None` if
-/// `inline` has them, and is not called if the box has a cache already. Returns the number of bytes that were sent: none if a layer is neither decoded on this host nor in the build
+/// `inline` has them, and is not called if the box has a cache already. Returns the number of bytes that were sent: none if a layer
+/// is neither decoded on this host nor in the build
 /// cache of `inline`.
 pub(crate) fn add_cache(
     (resolved, heads): (&Resolved<'_>, Option<MakeHeads<'_>>),

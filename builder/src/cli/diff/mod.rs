@@ -225,8 +225,7 @@ struct Beside {
 }
 
 impl Beside {
-    /// Compares two operands. The fields of entries in `ignore` make no part differ, but the packages are compared whatever is
-    /// ignored.
+    /// Compares two operands. `ignore` affects the comparison of the parts, but not of the packages.
     fn of(a: &Operand, b: &Operand, ignore: &[Field]) -> Result<Self, Failure> {
         let (Some(one), Some(other)) = (a.plan(), b.plan()) else { return Ok(Self::default()) };
         let equal = |ignore| compare(&a.side, &b.side, b"", ignore).next().is_none();

@@ -31,7 +31,7 @@ pub(super) struct Operand {
     source: Source,
 }
 
-/// Where the parts of an operand are that are not its files.
+/// The place of the blobs of an operand.
 #[derive(Debug)]
 enum Source {
     /// The operand is no whole box.
@@ -116,7 +116,7 @@ impl Operand {
     }
 
     /// Opens a box that is not whole on this host, but in a registry. If the store has pulled a box under this name, opens that box or
-    /// fails: the tag may mean another box by now. What is fetched for the comparison becomes no box of the store.
+    /// fails: the tag may mean another box by now. The fetched blobs become no box of the store.
     fn there(remote: &RemoteName, search: Search<'_>) -> Result<Self, Failure> {
         let client = registries::client(search.registries, search.as_json)?;
         let note = |verdict: &str| terminal::unless_json(search.as_json, verdict);
@@ -161,7 +161,7 @@ pub(super) fn packages(a: &Operand, b: &Operand, equal: bool) -> Result<PackageC
     };
     let are_here = [a, b].iter().all(|it| matches!(it.source, Source::Here(_)));
     let parts = |it: &Documents| -> Vec<_> { it.parts().iter().map(|it| it.digest).collect() };
-    // Equal trees have equal databases. Where nothing is fetched, another rootfs is not believed to have them.
+    // Equal trees have equal databases. If both boxes are here, reading costs no fetch, so a different rootfs is read all the same.
     if equal && (!are_here || parts(one) == parts(other)) {
         return Ok(PackageChanges::default());
     }
