@@ -104,7 +104,7 @@ pub fn json(measured: &Measurement, old: Option<&Measurement>) -> Value {
 /// The longest time that [`read`] accepts, in milliseconds: no start takes days.
 const MAX_MS: f64 = 1e9;
 
-/// Reads the box digest and the times from the object of [`json`], or from the report of `boxlaunch run --json`. Of several starts,
+/// Reads the box digest and the times from the object of [`json()`], or from the report of `boxlaunch run --json`. Of several starts,
 /// the times are the medians.
 ///
 /// # Errors

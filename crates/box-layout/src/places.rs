@@ -62,7 +62,7 @@ impl Places {
         })
     }
 
-    /// Opens the file of a blob for reading, as [`crate::OpenBox::open_blob`] does.
+    /// Opens the file of a blob for reading.
     ///
     /// # Errors
     /// [`OpenError::Absent`], [`OpenError::File`] or [`OpenError::NotRegular`].

@@ -281,7 +281,7 @@ pub struct Pulled {
     pub digest: Digest,
     /// The digest of the registry's manifest.
     pub registry_digest: Digest,
-    /// The form of the box in the registry ([`Form`]): `artifact`, `image` or `plain`.
+    /// The form of the box in the registry (`box_registry::Form`): `artifact`, `image` or `plain`.
     pub form: &'static str,
     /// The number of blobs of the box.
     pub blobs: usize,
