@@ -1,5 +1,6 @@
 //! Writes a delta.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
@@ -61,13 +62,24 @@ pub fn make(
     new: &File,
     out: &mut dyn Write,
 ) -> io::Result<()> {
+    let (sources, pieces) = used(sources, merged(&plan.pieces));
     let named: Vec<_> = sources.iter().map(|it| (it.digest, it.size)).collect();
     format::write_header(&named, out)?;
     let mut making = Making { sources, new, at: 0, copy: None, out };
-    for piece in merged(&plan.pieces) {
+    for piece in pieces {
         making.piece(piece)?;
     }
     making.end_copy()
+}
+
+/// Leaves out the sources that no piece is like.
+fn used<'f>(sources: &[Source<'f>], mut pieces: Vec<Piece>) -> (Vec<Source<'f>>, Vec<Piece>) {
+    let likes = pieces.iter().filter_map(|it| it.like).map(|it| it.source);
+    let used: Vec<_> = likes.collect::<BTreeSet<_>>().into_iter().collect();
+    for like in pieces.iter_mut().filter_map(|it| it.like.as_mut()) {
+        like.source = used.binary_search(&like.source).unwrap_or_default();
+    }
+    (used.into_iter().map(|it| sources[it]).collect(), pieces)
 }
 
 /// Leaves out empty pieces, and joins neighbours that are like nothing.
@@ -85,7 +97,7 @@ fn merged(pieces: &[Piece]) -> Vec<Piece> {
 }
 
 struct Making<'a> {
-    sources: &'a [Source<'a>],
+    sources: Vec<Source<'a>>,
     new: &'a File,
     /// The offset of the next piece.
     at: u64,
