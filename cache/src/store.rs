@@ -206,6 +206,15 @@ impl Store {
         found.ok_or(StoreError::Missing(*blob))
     }
 
+    /// Makes an unnamed temporary file on the disk of the store. Its space is free again when it is closed.
+    ///
+    /// # Errors
+    /// [`StoreError::File`] or [`StoreError::Full`].
+    pub fn scratch(&self) -> Result<File, StoreError> {
+        // Dropping the draft removes the name.
+        draft(&self.root, 0o600)?.file().try_clone().context("open a file in", &self.root)
+    }
+
     /// Reads a whole blob and verifies it.
     ///
     /// # Errors

@@ -4,7 +4,8 @@ use std::fs;
 
 use box_cache::{MAX_ATTACHED, MAX_ATTACHMENT, MAX_ATTACHMENTS};
 use box_contract::rules::MAX_SKILLS;
-use box_registry::{MAX_FETCHED, MAX_REFERRER};
+use box_delta::{MAX_FRAME, MAX_PREFIX, MAX_SOURCES};
+use box_registry::{MAX_DELTAS_MANIFEST, MAX_FETCHED, MAX_REFERRER};
 use box_tree::MAX_DETOURS;
 use box_tree::listing::{LISTING_BYTES, LISTING_MEMORY, MAX_METADATA_BYTES};
 use box_tree::memory::MAX_LAYERS;
@@ -70,6 +71,11 @@ fn the_limits_are_those_of_the_page() {
             MAX_REFERRER >> 10
         ),
         format!("fetched to choose from them | {} MiB together,", MAX_FETCHED >> 20),
+        format!(
+            "manifests of the list, of {} MiB each; {MAX_SOURCES} sources of a delta,",
+            MAX_DELTAS_MANIFEST >> 20
+        ),
+        format!("a prefix of {} MiB; frames that make {} MiB;", MAX_PREFIX >> 20, MAX_FRAME >> 20),
         format!("that are kept | {MAX_ATTACHMENTS}, and {} MiB together.", MAX_ATTACHED >> 20),
         format!(
             "| attachments | {MAX_ATTACHMENTS} for each box, and {} MiB together |",

@@ -2,20 +2,26 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::FileExt as _;
 use std::process::{Command, Output, Stdio};
 use std::thread::{self, sleep};
 use std::time::Duration;
 
+use box_contract::Descriptor;
 use box_contract::manifest::OCI_MANIFEST_TYPE;
+use box_delta::{Extent, Made, Plan, Source};
 use box_digest::Digest;
-use box_registry::PLAIN_DIGEST;
+use box_registry::{Deltas, PLAIN_DIGEST};
 use serde_json::{Value, json};
-use test_server::registry::{Deed, Held, Rules};
+use test_server::registry::{Deed, Held, Referrers, Rules};
 use test_server::{Early, Request, Step, reply};
 use testbed::program;
 use testbed::promises::HOSTILE_PULL_MEMORY;
+use testkit::TestBox;
+use testkit::test_box::config;
 
-use crate::host::{Host, NAME, TAG, check};
+use crate::host::{Host, NAME, TAG, check, compare, report};
+use crate::inline::noise;
 use crate::kinds::leftovers;
 
 const MEBIBYTE: usize = 1 << 20;
@@ -101,6 +107,56 @@ fn frames_that_never_end_stop_at_their_size() {
     replace(&host, |at| zeros(1 + at, 27));
     let message = refused("windows", &host);
     assert!(message.contains("zstd: "), "{message}");
+}
+
+#[test]
+fn deltas_with_the_longest_prefixes_are_applied() {
+    let rules = Rules { referrers: Referrers::Paged(9), ..Rules::default() };
+    let noisy = |number: u8| [vec![number; 40], noise(36 << 20, number.into())].concat();
+    let whole = |mut it: Vec<u8>| {
+        it.resize(it.len().next_multiple_of(4096), 0);
+        it
+    };
+    let old: Vec<_> = (0..4).map(noisy).map(whole).collect();
+    let new: Vec<_> = (0..4).map(|it| whole([b"newer".to_vec(), noisy(it)].concat())).collect();
+    let host = Host::of(rules, old.clone());
+    host.pushed();
+    host.pulled("store");
+    let mut host = host;
+    host.files = TestBox::with_segments(&config(), new.clone());
+    let pushed = host.pushed();
+    let made: Vec<_> = old.iter().zip(&new).map(|(old, new)| delta(old, new)).collect();
+    assert!(made.iter().all(|it| it.size < 1 << 17), "{made:?}");
+    let digest: Digest = pushed["registry_digest"].as_str().unwrap().parse().unwrap();
+    host.registry.with(|held| {
+        let size = held.manifests[&(NAME.to_owned(), digest.to_string())].1.len() as u64;
+        let subject = Descriptor::new(OCI_MANIFEST_TYPE, digest, size);
+        let (listed, bytes) = Deltas::manifest(&subject, &digest, &made);
+        held.put_manifest(NAME, &listed.digest.to_string(), OCI_MANIFEST_TYPE, &bytes);
+        for it in &made {
+            let mut bytes = vec![0; usize::try_from(it.size).unwrap()];
+            it.file.read_exact_at(&mut bytes, 0).unwrap();
+            held.put_blob(NAME, &bytes);
+        }
+    });
+    let report = report(&bounded("deltas", host.pull("store")));
+    assert_eq!(report["deltas"], 4, "{report}");
+    compare(&host.files, &host.path("store"));
+}
+
+/// Makes the delta between two segments.
+fn delta(old: &[u8], new: &[u8]) -> Made {
+    let file = |bytes: &[u8]| {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(bytes).unwrap();
+        file
+    };
+    let (from, size) = (file(old), old.len() as u64);
+    let plan = Plan::whole(Extent { source: 0, offset: 0, length: size }, new.len() as u64);
+    let source = Source { digest: Digest::of(old), size, file: &from };
+    let target = (Digest::of(new), new.len() as u64);
+    let scratch = tempfile::tempfile().unwrap();
+    Made::new((&plan, &[source]), (target, &file(new)), scratch, size).unwrap().unwrap()
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod boxes;
 mod broken;
 mod clients;
 mod closed;
+mod deltas;
 mod disk;
 mod host;
 mod hostile;

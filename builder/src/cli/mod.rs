@@ -7,6 +7,7 @@ mod build;
 mod cat;
 mod check;
 mod conflicts;
+mod deltas;
 mod diff;
 mod export;
 mod failure;
@@ -50,7 +51,7 @@ use box_contract::exit;
 use clap::{Parser, Subcommand};
 use cli_common::Problem;
 use cli_common::manual::{CompletionsArgs, ManArgs};
-use cli_common::store::{LoadArgs, PruneArgs, SaveArgs};
+use cli_common::store::{LoadArgs, PruneArgs};
 
 /// Bakes microVM images for AI agents from a checked-in Boxfile.
 #[derive(Debug, Parser)]
@@ -79,8 +80,8 @@ enum Command {
     Pull(transfer::PullArgs),
     #[command(after_help = PruneArgs::examples("boxbuild gc"))]
     Gc(stored::GcArgs),
-    #[command(after_help = SaveArgs::examples("boxbuild"))]
-    Save(SaveArgs),
+    #[command(after_help = stored::save_examples())]
+    Save(stored::SaveSinceArgs),
     #[command(after_help = LoadArgs::examples("boxbuild"))]
     Load(LoadArgs),
     Sign(sign::Args),
@@ -129,7 +130,7 @@ impl Command {
             Self::Push(args) => (transfer::push(args), args.json),
             Self::Pull(args) => (transfer::pull(args), args.pull.json),
             Self::Gc(args) => (stored::gc(args), args.prune.json),
-            Self::Save(args) => (stored::save(args), args.json),
+            Self::Save(args) => (stored::save(args), args.save.json),
             Self::Load(args) => (stored::load(args), args.json),
             Self::Sign(args) => (sign::run(args), args.json),
             Self::Attest(args) => (attest::run(args), args.project.json),

@@ -2,6 +2,7 @@
 
 use std::env;
 use std::io;
+use std::path::PathBuf;
 
 use box_contract::{ComponentName, ErrorCode};
 use box_digest::Digest;
@@ -14,6 +15,7 @@ use cli_common::store::{BoxArgument, CommandFault, LoadArgs, Program, PruneArgs,
 
 use safe_text::{shell_word, shown};
 
+use super::deltas;
 use super::failure::{Explain, Failure, chain};
 use super::terminal;
 
@@ -42,9 +44,38 @@ pub(crate) fn gc(args: &GcArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The arguments of `boxbuild save`.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub(crate) struct SaveSinceArgs {
+    #[command(flatten)]
+    pub(crate) save: SaveArgs,
+    /// Leave out what a host that has this older box does not need: its blobs, and what deltas make of them. Takes one box to
+    /// save. A host without the older box cannot load the file
+    #[arg(long, value_name = "BASE")]
+    since: Option<PathBuf>,
+}
+
+/// Returns the examples at the end of the help of `save`.
+pub(crate) fn save_examples() -> String {
+    SaveArgs::examples("boxbuild")
+        + "\n  boxbuild save app@sha256:... --since app-v1 -o update.tar    for hosts that have app-v1"
+}
+
 /// Runs `boxbuild save`.
-pub(crate) fn save(args: &SaveArgs) -> Result<(), Failure> {
-    args.run(&PROGRAM, io::stdout())?.iter().for_each(|it| terminal::result(it));
+pub(crate) fn save(args: &SaveSinceArgs) -> Result<(), Failure> {
+    let SaveSinceArgs { save, since } = args;
+    let stdout = io::stdout();
+    let found = save.find(&PROGRAM, &stdout)?;
+    let saved = match since {
+        None => found.write(&PROGRAM, stdout, None)?,
+        Some(base) => {
+            let base = save.sibling(base).find(&PROGRAM)?.open()?;
+            let made = deltas::of_files(&base, found.only("--since")?)?;
+            found.write(&PROGRAM, stdout, Some((&base, made)))?
+        }
+    };
+    saved.iter().for_each(|it| terminal::result(it));
     Ok(())
 }
 

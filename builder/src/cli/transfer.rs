@@ -1,6 +1,7 @@
 //! `boxbuild push` and `boxbuild pull`: send a box to a registry, and fetch one.
 
 use std::env;
+use std::path::PathBuf;
 
 use box_cache::{Store, is_store};
 use box_contract::RemoteName;
@@ -9,6 +10,7 @@ use oci_registry::{Registry, Repository, Tag};
 use safe_text::{counted, readable};
 use serde_json::json;
 
+use super::deltas::{PushedBox, SentDeltas};
 use super::failure::Failure;
 use super::options::RegistryOptions;
 use super::stages::Stages;
@@ -26,7 +28,8 @@ use cli_common::store::BoxArgument;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     boxbuild push hello ghcr.io/acme/hello:v1       a box of the store\n  \
-    boxbuild push ./out.box localhost:5000/hello:v1  a box in a directory")]
+    boxbuild push ./out.box localhost:5000/hello:v1  a box in a directory\n  \
+    boxbuild push new ghcr.io/acme/app:v2 --since old  hosts that have `old` fetch less")]
 pub(crate) struct PushArgs {
     #[command(flatten)]
     subject: BoxArgument,
@@ -37,6 +40,10 @@ pub(crate) struct PushArgs {
     /// although others may have written it
     #[arg(long)]
     again: bool,
+    /// Another older box that hosts may have: deltas from it are sent, too. Deltas from the box that the tag named before are
+    /// always sent, if the store has that box
+    #[arg(long, value_name = "BOX")]
+    since: Vec<PathBuf>,
     #[command(flatten)]
     registries: RegistryOptions,
     /// Print JSON, also for errors (except usage errors)
@@ -64,11 +71,16 @@ pub(crate) fn push(args: &PushArgs) -> Result<(), Failure> {
     // The store remembers compressed blobs. A box in a directory can be sent without the store.
     let store = store.ok().filter(|root| is_store(root));
     let store = store.and_then(|_| args.subject.store.open(&PROGRAM).ok());
+    let since = args.since.iter().map(|it| stored::open(&args.subject.sibling(it)));
+    let since = since.collect::<Result<Vec<_>, _>>()?;
     let parcel = Parcel::of(&opened)?;
     let pushed = send(&parcel, to, &client, (!args.again, store.as_ref()), args.json)?;
-    note_pushed(to, &pushed, 0, args.json);
+    let sent = PushedBox { opened: &opened, to, pushed: &pushed, client: &client };
+    let deltas = sent.add_deltas(&since, store.as_ref(), args.json);
+    note_pushed(to, &pushed, (deltas.as_ref().ok(), 0), args.json);
+    let deltas = deltas?;
     if args.json {
-        terminal::json(&pushed_json(to, &pushed).to_string());
+        terminal::json(&pushed_json(to, &pushed, deltas).to_string());
     } else {
         terminal::result(&pushed.digest.to_string());
     }
@@ -114,13 +126,19 @@ pub(crate) fn send_beside(
     Ok(pushed)
 }
 
-/// Prints the summary of a push, after everything was sent. `cache` is the number of bytes of the build cache that were sent.
-pub(crate) fn note_pushed(to: &RemoteName, pushed: &Pushed, cache: u64, as_json: bool) {
+/// Prints the summary of a push, after everything was sent: with the deltas that were sent, and `cache`, which is the number of bytes of the build cache that were sent.
+pub(crate) fn note_pushed(
+    to: &RemoteName,
+    pushed: &Pushed,
+    (deltas, cache): (Option<&SentDeltas>, u64),
+    as_json: bool,
+) {
     if as_json {
         return;
     }
     terminal::note(&sent(pushed));
     attached(&pushed.attachments).iter().for_each(|it| terminal::note(it));
+    deltas.and_then(SentDeltas::line).iter().for_each(|it| terminal::note(it));
     if cache > 0 {
         terminal::note(&format!("sent the build cache, {}", readable(cache)));
     }
@@ -134,7 +152,11 @@ pub(crate) fn repository_and_tag(to: &RemoteName) -> Result<(Repository, Tag), F
 }
 
 /// Returns the report of a push as JSON.
-pub(crate) fn pushed_json(to: &RemoteName, pushed: &Pushed) -> serde_json::Value {
+pub(crate) fn pushed_json(
+    to: &RemoteName,
+    pushed: &Pushed,
+    deltas: SentDeltas,
+) -> serde_json::Value {
     json!({
         "reference": to.to_string(),
         "box": pushed.digest,
@@ -145,6 +167,8 @@ pub(crate) fn pushed_json(to: &RemoteName, pushed: &Pushed) -> serde_json::Value
         "bytes": pushed.bytes,
         "attachments": pushed.attachments.all,
         "attachments_sent": pushed.attachments.sent,
+        "deltas": deltas.count,
+        "delta_bytes": deltas.bytes,
     })
 }
 

@@ -61,6 +61,11 @@ pub enum ArchiveError {
     /// Another box in the store has a name that the file gives to one of its boxes.
     #[error("the name {name} belongs to {holder}, not to the box in the file")]
     NameTaken { name: String, holder: String },
+    /// The file has only what differs from an older box, and the store lacks that box.
+    #[error(
+        "{what} has only what differs from the box {base}, and the store does not have that box"
+    )]
+    NeedsBase { what: String, base: Digest },
     /// The store has failed.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use box_cache::Store;
 use box_digest::Digest;
-use box_registry::{RemoteBlob, fetch, keep_attachments, missing};
+use box_registry::{
+    BoxRegistryError, Deltas, RemoteBlob, RemoteDelta, fetch, keep_attachments, missing,
+};
 
 use crate::keep::{self, NameGiven, Names};
 use crate::{Archive, ArchiveError, Boxed};
@@ -50,7 +52,15 @@ impl<'a> Plan<'a> {
         boxes: Vec<Boxed>,
         store: &Store,
     ) -> Result<Self, ArchiveError> {
-        let missing = missing(boxes.iter().map(|it| &it.remote), store)?;
+        let mut missing = missing(boxes.iter().map(|it| &it.remote), store)?;
+        for blob in &mut missing {
+            let delta = boxes.iter().find_map(|it| it.delta(blob));
+            let Some((from, delta)) = delta else { continue };
+            if !delta.is_for(store) {
+                return Err(archive.needs(from));
+            }
+            *blob = delta.making(blob).unwrap_or_else(|| blob.clone());
+        }
         let plan = Self { archive, boxes, missing };
         store.check_space(plan.new_bytes())?;
         Ok(plan)
@@ -96,6 +106,11 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
+    /// Returns the digest of the older box for whose hosts the file is.
+    fn since(&self) -> Option<Digest> {
+        self.boxes.iter().find_map(|it| Some(it.deltas.as_ref()?.from))
+    }
+
     fn all(&self) -> BTreeSet<(Digest, u64)> {
         let blobs = self.boxes.iter().flat_map(|it| &it.remote.blobs);
         blobs.map(|it| (it.plain.digest, it.plain.size)).collect()
@@ -108,9 +123,12 @@ impl<'a> Plan<'a> {
     /// [`ArchiveError`]. Complete blobs stay in the store and are not read again. Only a complete box becomes available.
     pub fn load(&self, store: &Store, names: Names) -> Result<Vec<Loaded>, ArchiveError> {
         self.check_names(store, names)?;
-        let blobs = self.boxes.iter().flat_map(|it| &it.remote.blobs);
-        let named: Vec<_> = blobs.map(|it| (it.digest(), it.size())).collect();
-        fetch(&self.archive.origin(&named), &self.missing, store)?;
+        let named: Vec<_> = self.boxes.iter().flat_map(Boxed::stored).collect();
+        let fetched = fetch(&self.archive.origin(&named), &self.missing, store);
+        fetched.map_err(|error| match (error, self.since()) {
+            (BoxRegistryError::Absent { .. }, Some(from)) => self.archive.needs(from),
+            (error, _) => error.into(),
+        })?;
         let keep = |it: &Boxed| {
             it.remote.keep_manifest(store)?;
             let kept = keep_attachments(store, &it.remote.digest, &it.attachments, &it.needed)?;
@@ -126,6 +144,15 @@ impl<'a> Plan<'a> {
         let loaded =
             |(it, left_out)| Ok(Loaded { left_out, ..loaded(it, &mut new, store, names)? });
         all.map(loaded).collect()
+    }
+}
+
+impl Boxed {
+    /// Returns the delta in the file that makes a blob of the box, and the digest of the older box.
+    fn delta(&self, blob: &RemoteBlob) -> Option<(Digest, &RemoteDelta)> {
+        let Deltas { from, all, .. } = self.deltas.as_ref()?;
+        let delta = all.get(&blob.plain.digest)?;
+        delta.making(blob).map(|_| (*from, delta))
     }
 }
 

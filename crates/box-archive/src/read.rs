@@ -10,7 +10,8 @@ use box_contract::manifest::{INDEX_FILE, LAYOUT_FILE, MANIFEST_TYPES, blob_name}
 use box_digest::Digest;
 use box_layout::{Listed, MAX_DOCUMENT, MAX_MANIFESTS, check_layout_file, listed};
 use box_registry::{
-    AT_ONCE, BoxRegistryError, FillError, Found, Inflating, Origin, Referrer, Remote, Targets, each,
+    AT_ONCE, BoxRegistryError, Deltas, FillError, Found, Inflating, Origin, Referrer, Remote,
+    Targets, each,
 };
 use download::DraftError;
 use host_fs::FileError;
@@ -61,11 +62,19 @@ pub struct Boxed {
     pub names: Vec<String>,
     /// The attachments of the box, such as its signatures. They are verified only against the digests in the file.
     pub attachments: Vec<Attachment>,
+    /// The deltas in the file, if it is for hosts that have an older box.
+    pub deltas: Option<Deltas>,
     /// The digests of the attachments by which a policy has accepted the box, if one was asked. A load always keeps them.
     pub needed: Vec<Digest>,
 }
 
 impl Boxed {
+    /// Returns the blobs of the box, and the deltas that make some of them, as the file may store them.
+    pub(crate) fn stored(&self) -> impl Iterator<Item = (Digest, u64)> {
+        let deltas = self.deltas.iter().flat_map(|it| it.all.values()).map(|it| &it.blob);
+        self.remote.blobs.iter().chain(deltas).map(|it| (it.digest(), it.size()))
+    }
+
     /// Returns the first name and the digest of the box, or only the digest if it has no name, for messages.
     pub fn called(&self) -> String {
         let digest = self.remote.digest;
@@ -127,6 +136,11 @@ impl Archive {
         ArchiveError::NoBoxes { what: self.title.clone(), reason: format!("it has no file {name}") }
     }
 
+    /// Returns the error of a file that is only for hosts with the box `base`.
+    pub(crate) fn needs(&self, base: Digest) -> ArchiveError {
+        ArchiveError::NeedsBase { what: self.title.clone(), base }
+    }
+
     /// Returns the description for messages.
     pub(crate) fn title(&self) -> &str {
         &self.title
@@ -139,13 +153,16 @@ impl Archive {
     /// [`ArchiveError::NoBoxes`], [`ArchiveError::NotABox`], and [`ArchiveError::Box`] if one of the boxes is malformed.
     pub fn boxes(&self) -> Result<Vec<Boxed>, ArchiveError> {
         let (mut boxes, mut other, mut referrers) = (Vec::new(), None, Vec::new());
+        let mut deltas = Vec::new();
         for listed in &self.listed {
             let found = self.found(listed)?;
             let referrer = Referrer::of(&found.bytes);
+            deltas.extend(Deltas::of(&found.bytes));
             match Remote::of(&Early(self), found) {
                 Ok(remote) => {
                     let (names, attachments) = (listed.names.clone(), Vec::new());
-                    boxes.push(Boxed { remote, names, attachments, needed: Vec::new() });
+                    let (deltas, needed) = (None, Vec::new());
+                    boxes.push(Boxed { remote, names, attachments, deltas, needed });
                 }
                 Err(BoxRegistryError::NotABox { found, .. }) => {
                     other.get_or_insert(found);
@@ -162,6 +179,10 @@ impl Archive {
             });
         }
         self.attach(&mut boxes, &referrers)?;
+        for it in &mut boxes {
+            let of_it = deltas.iter().find(|of| of.subject == it.remote.registry_digest);
+            it.deltas = of_it.cloned();
+        }
         Ok(boxes)
     }
 

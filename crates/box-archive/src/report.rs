@@ -15,7 +15,11 @@ impl Saved {
         let (output, size) = (shown(&output.display().to_string()), readable(self.bytes));
         let boxes = counted(boxes, "box", "boxes");
         let attachments = attached(self.attachments);
-        format!("saved: {output}, {boxes}{attachments}, {} blobs, {size}", self.blobs)
+        let deltas = match self.deltas {
+            0 => String::new(),
+            deltas => format!(" ({deltas} as deltas)"),
+        };
+        format!("saved: {output}, {boxes}{attachments}, {} blobs{deltas}, {size}", self.blobs)
     }
 
     /// Returns the JSON report, with the digest and the name of each box in the order of the command line.
@@ -27,6 +31,7 @@ impl Saved {
             "blobs": self.blobs,
             "bytes": self.bytes,
             "attachments": self.attachments,
+            "deltas": self.deltas,
         })
     }
 }

@@ -12,8 +12,10 @@ use box_contract::manifest::{
 };
 use box_contract::{Descriptor, Index, OciLayout};
 use box_copy::Archive;
+use box_delta::Made;
 use box_digest::{Digest, Hasher, Sha256};
 use box_layout::{Blob, Documents, MAX_MANIFESTS, REF_NAME, layout_above};
+use box_registry::{Deltas, EMPTY, empty};
 use host_fs::FileError;
 use host_fs::publish::{DirectoryDraft, FileDraft, PublishError, new_directories, new_file};
 use host_fs::read::Section;
@@ -36,6 +38,19 @@ pub struct Bundle<'a> {
     /// The other blobs, each with one of the boxes that have it.
     blobs: BTreeMap<Digest, (&'a Descriptor, &'a Documents)>,
     attachments: Attached,
+    /// What the reader of the file has already.
+    since: Option<Since>,
+}
+
+/// The older box that the reader of a file has.
+#[derive(Debug)]
+struct Since {
+    /// The blobs of that box.
+    held: BTreeSet<Digest>,
+    /// The manifest of the deltas, with the descriptor in the index.
+    manifest: (Descriptor, Vec<u8>),
+    /// The deltas, by the blobs that they make.
+    deltas: BTreeMap<Digest, Made>,
 }
 
 /// The result of a save.
@@ -47,6 +62,8 @@ pub struct Saved {
     pub bytes: u64,
     /// The number of attachments of the boxes.
     pub attachments: usize,
+    /// The number of blobs that are in the file as deltas.
+    pub deltas: usize,
 }
 
 impl<'a> Bundle<'a> {
@@ -58,7 +75,8 @@ impl<'a> Bundle<'a> {
         boxes: impl IntoIterator<Item = (&'a Documents, Option<&'a str>)>,
     ) -> Result<Self, ArchiveError> {
         let (entries, manifests, blobs) = (BTreeSet::new(), BTreeMap::new(), BTreeMap::new());
-        let mut bundle = Self { entries, manifests, blobs, attachments: Attached::default() };
+        let attachments = Attached::default();
+        let mut bundle = Self { entries, manifests, blobs, attachments, since: None };
         for (documents, name) in boxes {
             bundle.add(documents, name)?;
         }
@@ -103,6 +121,23 @@ impl<'a> Bundle<'a> {
         Ok(())
     }
 
+    /// Leaves out what a host that has the box `base` does not need: its blobs, and those that `deltas` make of them. The file is then
+    /// only for such hosts. `digest` is the only box of the bundle.
+    pub fn since(&mut self, base: &Documents, digest: &Digest, deltas: Vec<Made>) {
+        let size = self.manifests.get(digest).map_or(0, |it| it.len() as u64);
+        let subject = Descriptor::new(OCI_MANIFEST_TYPE, *digest, size);
+        let listed = |(descriptor, bytes)| {
+            // The annotations are in the manifest.
+            (Descriptor { annotations: BTreeMap::new(), ..descriptor }, bytes)
+        };
+        let manifest = listed(Deltas::manifest(&subject, &base.digest, &deltas));
+        // The config of the manifest.
+        self.attachments.content.insert(empty().digest, EMPTY.to_vec());
+        let held = base.manifest.blobs().iter().map(|it| it.digest).collect();
+        let deltas = deltas.into_iter().map(|it| (it.target.0, it)).collect();
+        self.since = Some(Since { held, manifest, deltas });
+    }
+
     /// Returns the digest of each box.
     pub fn digests(&self) -> impl Iterator<Item = Digest> {
         self.manifests.keys().copied()
@@ -111,9 +146,12 @@ impl<'a> Bundle<'a> {
     /// Returns the result that a save will have.
     pub fn saved(&self) -> Saved {
         let documents = self.in_memory().map(|(_, it)| it.len() as u64);
-        let sizes: Vec<_> = documents.chain(self.others().map(|it| it.1.0.size)).collect();
+        let deltas: Vec<_> = self.deltas().map(|it| it.size).collect();
+        let others = self.others().map(|it| it.1.0.size).chain(deltas.iter().copied());
+        let sizes: Vec<_> = documents.chain(others).collect();
         let bytes = sizes.iter().copied().fold(0, u64::saturating_add);
-        Saved { blobs: sizes.len(), bytes, attachments: self.attachments.manifests.len() }
+        let attachments = self.attachments.manifests.len();
+        Saved { blobs: sizes.len(), bytes, attachments, deltas: deltas.len() }
     }
 
     /// Writes the boxes as an archive.
@@ -138,6 +176,12 @@ impl<'a> Bundle<'a> {
                 from.failed.take().map_or(ArchiveError::Write(error), |error| read(&blob, error))
             })?;
             check(*digest, from.hasher.digest())?;
+        }
+        for made in self.deltas() {
+            let mut from = Section::new(&made.file, 0, made.size);
+            let name = blob_name(&made.digest);
+            let copied = archive.copy(name.as_bytes(), MODE, made.size, &mut from);
+            copied.map_err(ArchiveError::Write)?;
         }
         archive.finish().map_err(ArchiveError::Write)?;
         Ok(self.saved())
@@ -201,6 +245,10 @@ impl<'a> Bundle<'a> {
             check(*digest, found)?;
             file.set_permissions(fs::Permissions::from_mode(MODE)).map_err(failed())?;
         }
+        for made in self.deltas() {
+            let mut file = new_file(&directory, &made.digest.hex(), 0o666).map_err(failed())?;
+            io::copy(&mut Section::new(&made.file, 0, made.size), &mut file).map_err(failed())?;
+        }
         Ok(())
     }
 
@@ -208,14 +256,25 @@ impl<'a> Bundle<'a> {
     /// other blobs: the manifests of the boxes, and the manifests and the content of the attachments.
     fn in_memory(&self) -> impl Iterator<Item = (&Digest, &[u8])> {
         let Attached { manifests, content, .. } = &self.attachments;
-        let listed = manifests.iter().map(|(digest, (_, bytes))| (digest, bytes));
+        let deltas = self.since.iter().map(|it| &it.manifest);
+        let listed =
+            manifests.values().chain(deltas).map(|(listed, bytes)| (&listed.digest, bytes));
         let content = content.iter().filter(|(it, _)| !self.manifests.contains_key(it));
         self.manifests.iter().chain(listed).chain(content).map(|(digest, bytes)| (digest, &**bytes))
     }
 
     /// Returns the other blobs.
     fn others(&self) -> impl Iterator<Item = (&Digest, &(&'a Descriptor, &'a Documents))> {
-        self.blobs.iter().filter(|(digest, _)| !self.attachments.content.contains_key(digest))
+        let is_left_out = |digest: &Digest| {
+            let since = self.since.as_ref();
+            since.is_some_and(|it| it.held.contains(digest) || it.deltas.contains_key(digest))
+        };
+        let others = self.blobs.iter().filter(move |(digest, _)| !is_left_out(digest));
+        others.filter(|(digest, _)| !self.attachments.content.contains_key(digest))
+    }
+
+    fn deltas(&self) -> impl Iterator<Item = &Made> {
+        self.since.iter().flat_map(|it| it.deltas.values())
     }
 
     /// Returns the names and the contents of `oci-layout` and `index.json`.
@@ -236,6 +295,7 @@ impl<'a> Bundle<'a> {
                 .iter()
                 .map(descriptor)
                 .chain(self.attachments.listed())
+                .chain(self.since.iter().map(|it| it.manifest.0.clone()))
                 .collect(),
         };
         [(LAYOUT_FILE, json(&OciLayout::default())), (INDEX_FILE, json(&index))]

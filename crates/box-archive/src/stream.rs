@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use box_contract::manifest::{BLOBS, INDEX_FILE, LAYOUT_FILE};
 use box_digest::Digest;
 use box_layout::{Listed, MAX_DOCUMENT, check_layout_file, listed};
-use box_registry::{BoxRegistryError, Referrer, Targets};
+use box_registry::{BoxRegistryError, Referrer, Targets, empty};
 use oci_layer::{Limits, Member, MemberKind, member};
 use safe_text::shown;
 
@@ -97,7 +97,9 @@ impl Stream {
         wanted: &[(Digest, u64)],
         target: Targets<'_, 's>,
     ) -> Result<(), BoxRegistryError> {
-        let named: BTreeMap<_, _> = named.iter().copied().collect();
+        let mut named: BTreeMap<_, _> = named.iter().copied().collect();
+        // The config of the manifest of deltas.
+        named.insert(empty().digest, empty().size);
         let mut wanted: BTreeSet<_> = wanted.iter().map(|(digest, _)| *digest).collect();
         // A blob of a box may have the same bytes as an attachment.
         for (digest, bytes) in

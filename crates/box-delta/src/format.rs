@@ -8,7 +8,7 @@ use box_digest::Digest;
 /// The first bytes of a delta, with the version of the format.
 const MAGIC: [u8; 8] = *b"boxdelt1";
 /// The maximum number of sources.
-pub const MAX_SOURCES: usize = 256;
+pub const MAX_SOURCES: usize = 32;
 /// The maximum length of a prefix, in bytes: 24 MiB.
 pub const MAX_PREFIX: u64 = 24 << 20;
 /// The maximum number of bytes that one frame makes: 8 MiB.

@@ -9,7 +9,7 @@ use box_digest::Digest;
 use zstd::zstd_safe::{CCtx, CParameter, compress_bound, get_error_name};
 
 pub use crate::format::Extent;
-use crate::format::{self, MAX_FRAME, MAX_PREFIX, Step};
+use crate::format::{self, MAX_FRAME, MAX_PREFIX, MAX_SOURCES, Step};
 
 /// The compression level. Higher levels gain little, because most of a frame repeats its prefix.
 const LEVEL: i32 = 4;
@@ -52,24 +52,29 @@ impl Plan {
     }
 }
 
-/// Writes the delta that makes the blob `new` of `sources`.
+/// Writes the delta that makes the blob `new` of `sources`. Returns the digests of the sources that it uses, without duplicates.
 ///
 /// # Errors
-/// If a file cannot be read, or the delta cannot be written.
+/// If a file cannot be read, or the delta cannot be written. [`io::ErrorKind::FileTooLarge`] if it uses more than [`MAX_SOURCES`]
+/// sources.
 pub fn make(
     plan: &Plan,
     sources: &[Source<'_>],
     new: &File,
     out: &mut dyn Write,
-) -> io::Result<()> {
+) -> io::Result<Vec<Digest>> {
     let (sources, pieces) = used(sources, merged(&plan.pieces));
+    if sources.len() > MAX_SOURCES {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
     let named: Vec<_> = sources.iter().map(|it| (it.digest, it.size)).collect();
     format::write_header(&named, out)?;
     let mut making = Making { sources, new, at: 0, copy: None, out };
     for piece in pieces {
         making.piece(piece)?;
     }
-    making.end_copy()
+    making.end_copy()?;
+    Ok(named.into_iter().map(|it| it.0).collect())
 }
 
 /// Leaves out the sources that no piece is like.
@@ -88,7 +93,7 @@ fn merged(pieces: &[Piece]) -> Vec<Piece> {
     for piece in pieces.iter().filter(|it| it.length > 0) {
         match merged.last_mut() {
             Some(last) if last.like.is_none() && piece.like.is_none() => {
-                last.length += piece.length
+                last.length += piece.length;
             }
             _ => merged.push(*piece),
         }

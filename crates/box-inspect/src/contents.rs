@@ -46,6 +46,17 @@ impl VerifiedContents {
         self.places.get(content)?.checked_sub(self.rootfs.metadata().descriptor.size)
     }
 
+    /// Returns the number of the part with a content, from 0, and the offset in that part. `None` if no part has it.
+    pub(crate) fn place(&self, content: &Blake3Digest) -> Option<(usize, u64)> {
+        let sizes = self.rootfs.parts().iter().map(|it| it.descriptor.size);
+        locate(sizes, *self.places.get(content)?)
+    }
+
+    /// Returns the parts of the rootfs, of which the first is the metadata.
+    pub(crate) fn parts(&self) -> &[Blob] {
+        self.rootfs.parts()
+    }
+
     /// Returns how many bytes of the segments belong to no file: data of files that a higher layer hides or replaces,
     /// and data that another segment also contains.
     pub fn hidden_bytes(&self, tree: &Tree) -> u64 {

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod contents;
+pub mod delta;
 pub mod diff;
 pub mod entry;
 mod error;

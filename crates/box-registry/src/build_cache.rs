@@ -19,7 +19,7 @@ use crate::error::BoxRegistryError;
 use crate::form::{Document, Sent, annotation};
 use crate::origin::{Found, Origin as _, Repo};
 use crate::push::{Destination, Pushed, Sender};
-use crate::referrer::{EMPTY, empty};
+use crate::referrer::{EMPTY, described, empty};
 use crate::remote::{Remote, RemoteBlob};
 use crate::sink::Memory;
 
@@ -264,8 +264,7 @@ pub fn push_cache(
     if known.iter().any(|it| it.annotations.get(KEY) == Some(&cache.key)) {
         return Ok(0);
     }
-    let Some(manifest) = sender.pusher.manifest(&Reference::Digest(digest))? else { return Ok(0) };
-    let subject = Descriptor::new(OCI_MANIFEST_TYPE, digest, manifest.bytes.len() as u64);
+    let Some(subject) = described(&sender.pusher, &digest)? else { return Ok(0) };
     let Some(document) = add_blobs(&sender, cache, subject)? else { return Ok(sender.bytes()) };
     let listed = document.listed();
     let size = listed.0.size;

@@ -16,6 +16,7 @@ use box_digest::Digest;
 use box_trust::{BUNDLE_MEDIA_TYPE, PublicKey, claim, verify};
 
 use crate::build_cache::CACHE_TYPE;
+use crate::delta::DELTAS_TYPE;
 use crate::form::IMAGE_CONFIG_TYPE;
 use crate::referrer::MAX_REFERRER;
 
@@ -57,7 +58,7 @@ pub(crate) fn candidates(listed: &[Descriptor]) -> (Vec<&Descriptor>, usize) {
     let kind = |it: &Descriptor| it.artifact_type.clone();
     let may_be = |it: &&Descriptor| {
         let is_small = it.media_type == OCI_MANIFEST_TYPE && it.size <= MAX_REFERRER;
-        is_small && kind(it).as_deref() != Some(CACHE_TYPE)
+        is_small && !kind(it).is_some_and(|it| [CACHE_TYPE, DELTAS_TYPE].contains(&&*it))
     };
     // A registry that refuses artifacts has images, and lists them with the type of their config or without a type.
     let may_be_bundle = |it: &&Descriptor| {

@@ -89,8 +89,19 @@ pub(crate) struct Sent {
     pub(crate) digest: Digest,
     /// The size of the stored bytes.
     pub(crate) size: u64,
-    /// Whether the stored bytes are a zstd frame.
-    pub(crate) is_zstd: bool,
+    /// How the stored bytes make the plain blob.
+    pub(crate) coding: Coding,
+}
+
+/// How the stored bytes of a blob make the plain blob.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Coding {
+    /// They are the plain blob.
+    Plain,
+    /// They are a zstd frame.
+    Zstd,
+    /// They are a delta, which makes the plain blob of other blobs.
+    Delta,
 }
 
 /// A plain blob, and the blob in the registry that has its content.
@@ -188,18 +199,25 @@ pub(crate) fn annotation(layer: &Descriptor) -> Option<(Digest, u64)> {
 }
 
 impl Sent {
+    /// Describes a blob that is stored as it is.
+    pub(crate) const fn plain(digest: Digest, size: u64) -> Self {
+        Self { digest, size, coding: Coding::Plain }
+    }
+
     /// Returns the stored blob of a layer.
     pub(crate) fn of(layer: &Descriptor) -> Result<Self, &'static str> {
         if layer.media_type.ends_with(GZIP) {
             return Err("it has a layer that is compressed with gzip, and only zstd is supported");
         }
         let is_zstd = layer.media_type.ends_with(ZSTD);
-        Ok(Self { digest: layer.digest, size: layer.size, is_zstd })
+        let coding = if is_zstd { Coding::Zstd } else { Coding::Plain };
+        Ok(Self { digest: layer.digest, size: layer.size, coding })
     }
 
     /// Returns the descriptor of the stored blob: `plain_type` is the media type of the plain blob, `plain` its digest and size.
     pub(crate) fn descriptor(self, plain_type: &str, plain: (Digest, u64)) -> Descriptor {
-        let media_type = format!("{plain_type}{}", if self.is_zstd { ZSTD } else { "" });
+        let suffix = if self.coding == Coding::Zstd { ZSTD } else { "" };
+        let media_type = format!("{plain_type}{suffix}");
         let annotations = [
             (PLAIN_DIGEST.to_owned(), plain.0.to_string()),
             (PLAIN_SIZE.to_owned(), plain.1.to_string()),
@@ -212,11 +230,16 @@ impl Sent {
     /// other content.
     pub(crate) fn check(&self, plain: &Descriptor) -> Result<(), String> {
         let most = plain.size.saturating_add(plain.size / 128).saturating_add(1024);
-        if self.is_zstd && self.size > most {
+        let is_plain = self.coding == Coding::Plain;
+        if !is_plain && self.size > most {
             let (size, digest) = (self.size, plain.digest);
-            return Err(format!("the blob {digest} has {} bytes, and {size} as zstd", plain.size));
+            let form = if self.coding == Coding::Zstd { "zstd" } else { "a delta" };
+            return Err(format!(
+                "the blob {digest} has {} bytes, and {size} as {form}",
+                plain.size
+            ));
         }
-        if !self.is_zstd && (self.digest, self.size) != (plain.digest, plain.size) {
+        if is_plain && (self.digest, self.size) != (plain.digest, plain.size) {
             return Err(format!("the layer of the blob {} is another blob", plain.digest));
         }
         Ok(())

@@ -1,14 +1,18 @@
 //! Decompresses a downloaded blob within its declared size, and verifies the digest of the plain (uncompressed) bytes.
 
 use std::fmt;
-use std::io::{self, Read, Write};
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Seek as _, Write};
 
 use box_cache::ActionLock;
+use box_delta::ApplyError;
 use box_digest::{Digest, Hasher, Sha256};
 use download::{Draft, DraftError, Target};
+use safe_text::with_causes;
 use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 use zstd::zstd_safe::MAGICNUMBER;
 
+use crate::form::Coding;
 use crate::sink::{Sink, SinkDraft};
 
 /// The magic number of a zstd frame ([RFC 8878, section 3.1.1](https://www.rfc-editor.org/rfc/rfc8878#section-3.1.1)).
@@ -26,16 +30,32 @@ pub struct Inflating<'s> {
     pub(crate) digest: Digest,
     /// The size of the plain blob.
     pub(crate) size: u64,
-    pub(crate) is_zstd: bool,
+    pub(crate) coding: Coding,
     /// Keeps other processes from fetching the same blob.
     pub(crate) _claim: Option<ActionLock>,
 }
 
 /// A blob that is being fetched.
 pub struct InflatingDraft<'s> {
-    /// `None` for a blob that is stored plain, so that its plain hash is also the hash of the stored bytes.
-    frame: Option<Frame>,
+    body: Body<'s>,
     plain: Plain<'s>,
+}
+
+/// The stored bytes of a blob that is being fetched.
+enum Body<'s> {
+    /// The blob is stored plain, so its plain hash is also the hash of the stored bytes.
+    Plain,
+    Zstd(Frame),
+    Delta(Delta<'s>),
+}
+
+/// A delta that is being fetched. It is applied when it is complete, because its digest must be the expected one before anything
+/// is done with it.
+struct Delta<'s> {
+    hasher: Hasher<Sha256>,
+    file: BufWriter<File>,
+    /// Has the blobs of which the delta makes the plain blob.
+    sink: &'s dyn Sink,
 }
 
 /// The plain bytes of a blob that is being fetched, with the expected digest and size.
@@ -115,18 +135,23 @@ impl<'s> Target for Inflating<'s> {
         Self: 'a;
 
     fn draft(&self) -> Result<InflatingDraft<'s>, DraftError> {
-        let Self { sink, digest, size, is_zstd, .. } = *self;
+        let Self { sink, digest, size, coding, .. } = *self;
         let plain = Plain { draft: sink.draft(size)?, hasher: Hasher::default(), digest, size };
-        let frame = if is_zstd { Some(Frame::new()?) } else { None };
-        Ok(InflatingDraft { frame, plain })
+        let body = match coding {
+            Coding::Plain => Body::Plain,
+            Coding::Zstd => Body::Zstd(Frame::new()?),
+            Coding::Delta => Body::Delta(Delta::new(sink)?),
+        };
+        Ok(InflatingDraft { body, plain })
     }
 }
 
 impl Draft for InflatingDraft<'_> {
     fn append(&mut self, bytes: &[u8]) -> Result<(), DraftError> {
-        match &mut self.frame {
-            Some(frame) => frame.inflate(bytes, &mut self.plain),
-            None => self.plain.append(bytes),
+        match &mut self.body {
+            Body::Plain => self.plain.append(bytes),
+            Body::Zstd(frame) => frame.inflate(bytes, &mut self.plain),
+            Body::Delta(delta) => delta.append(bytes),
         }
     }
 
@@ -138,9 +163,13 @@ impl Draft for InflatingDraft<'_> {
         self.sent().digest()
     }
 
-    fn commit(self) -> Result<(), DraftError> {
-        if self.frame.is_some_and(|frame| !frame.has_ended) {
-            return Err(DraftError::Content("its zstd frame has no end".to_owned()));
+    fn commit(mut self) -> Result<(), DraftError> {
+        match self.body {
+            Body::Zstd(Frame { has_ended: false, .. }) => {
+                return Err(DraftError::Content("its zstd frame has no end".to_owned()));
+            }
+            Body::Delta(delta) => delta.apply(&mut self.plain)?,
+            Body::Plain | Body::Zstd(_) => {}
         }
         self.plain.commit()
     }
@@ -149,7 +178,11 @@ impl Draft for InflatingDraft<'_> {
 impl InflatingDraft<'_> {
     /// Returns the hasher of the stored bytes.
     fn sent(&self) -> &Hasher<Sha256> {
-        self.frame.as_ref().map_or(&self.plain.hasher, |it| &it.hasher)
+        match &self.body {
+            Body::Plain => &self.plain.hasher,
+            Body::Zstd(frame) => &frame.hasher,
+            Body::Delta(delta) => &delta.hasher,
+        }
     }
 }
 
@@ -175,6 +208,43 @@ impl Plain<'_> {
             return Err(DraftError::Content(reason));
         }
         Ok(self.draft.commit(&found)?)
+    }
+}
+
+impl Write for Plain<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.append(bytes).map_err(io::Error::other)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'s> Delta<'s> {
+    fn new(sink: &'s dyn Sink) -> Result<Self, DraftError> {
+        let file = BufWriter::new(sink.scratch()?);
+        Ok(Self { hasher: Hasher::default(), file, sink })
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> Result<(), DraftError> {
+        self.file.write_all(bytes)?;
+        self.hasher.update(bytes);
+        Ok(())
+    }
+
+    /// Makes the plain blob.
+    fn apply(self, plain: &mut Plain<'_>) -> Result<(), DraftError> {
+        let mut file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.rewind()?;
+        let (size, give) = (plain.size, |blob: &Digest| self.sink.open(blob));
+        box_delta::apply(&mut BufReader::new(file), size, &give, plain).map_err(|error| match error
+        {
+            ApplyError::Read(error) if error.kind() != io::ErrorKind::UnexpectedEof => error.into(),
+            ApplyError::Write(error) | ApplyError::Source { source: error, .. } => error.into(),
+            error => DraftError::Content(with_causes(&error)),
+        })
     }
 }
 

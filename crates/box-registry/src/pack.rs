@@ -10,7 +10,7 @@ use download::http::Content;
 use host_fs::read::Section;
 use zstd::stream::write::Encoder;
 
-use crate::form::Sent;
+use crate::form::{Coding, Sent};
 
 /// The compression level. The compressed bytes depend on this level, on [`WINDOW_LOG`], on the version of the library, and on
 /// compressing each frame with a single thread.
@@ -31,6 +31,13 @@ pub(crate) struct Packed {
 pub(crate) struct FileContent {
     file: Arc<File>,
     size: u64,
+}
+
+impl FileContent {
+    /// Makes the content of a file of `size` bytes.
+    pub(crate) fn new(file: File, size: u64) -> Self {
+        Self { file: Arc::new(file), size }
+    }
 }
 
 impl Content for FileContent {
@@ -59,10 +66,10 @@ pub(crate) fn pack(file: File, size: u64, scratch: &Path) -> io::Result<(Digest,
     let packed = packed.inner.into_inner().map_err(io::IntoInnerError::into_error)?;
     let length = packed.metadata()?.len();
     let (file, sent) = match length < size {
-        true => (packed, Sent { digest, size: length, is_zstd: true }),
-        false => (file, Sent { digest: plain, size, is_zstd: false }),
+        true => (packed, Sent { digest, size: length, coding: Coding::Zstd }),
+        false => (file, Sent::plain(plain, size)),
     };
-    let content = FileContent { file: Arc::new(file), size: sent.size };
+    let content = FileContent::new(file, sent.size);
     Ok((plain, Packed { sent, content }))
 }
 

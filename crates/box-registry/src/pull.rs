@@ -13,6 +13,7 @@ use box_find::places_in;
 use box_layout::Documents;
 use oci_registry::{Reference, Registry, Repository};
 
+use crate::delta;
 use crate::error::BoxRegistryError;
 use crate::known;
 use crate::origin::{Origin, Repo};
@@ -29,6 +30,8 @@ pub struct Plan {
     pub remote: Remote,
     /// The blobs that the sink lacks.
     pub missing: Vec<RemoteBlob>,
+    /// Those of them that are fetched as deltas ([`Self::with_deltas`]).
+    pub deltas: Vec<RemoteBlob>,
 }
 
 /// The result of a pull.
@@ -42,6 +45,8 @@ pub struct Pulled {
     pub blobs: usize,
     /// The size of the fetched blobs as the registry stores them, in bytes.
     pub bytes: u64,
+    /// The number of deltas that could not be fetched or applied, so that their blobs were fetched whole.
+    pub failed_deltas: usize,
 }
 
 /// Resolves a reference to a box, and determines which of its blobs a sink lacks. Fetches only the documents of
@@ -60,6 +65,10 @@ pub fn plan(
 
 /// How long to wait for a blob that another process is fetching.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// The size of missing blobs from which a registry is asked for deltas, in bytes. Fewer take hardly longer than the question.
+const MIN_MISSING: u64 = 256 << 10;
+/// The number of deltas that are fetched and applied in parallel. Each needs up to 41 MiB of memory, and a download 32 MiB.
+const DELTAS_AT_ONCE: usize = 2;
 /// The number of blobs that are hashed or read in parallel.
 pub const AT_ONCE: usize = 4;
 
@@ -143,7 +152,18 @@ impl Plan {
         sink: &dyn Sink,
     ) -> Result<Self, BoxRegistryError> {
         let missing = missing([&remote], sink)?;
-        Ok(Self { repository, remote, missing })
+        Ok(Self { repository, remote, missing, deltas: Vec::new() })
+    }
+
+    /// Looks for deltas that make missing blobs of blobs that the sink has. If few bytes are missing, the registry is not asked.
+    #[must_use]
+    pub fn with_deltas(self, registry: &Registry, sink: &dyn Sink) -> Self {
+        if self.bytes() < MIN_MISSING {
+            return self;
+        }
+        let subject = &self.remote.registry_digest;
+        let deltas = delta::smallest(registry, &self.repository, subject, (&self.missing, sink));
+        Self { deltas, ..self }
     }
 
     /// Returns the number of blobs of the box.
@@ -153,7 +173,9 @@ impl Plan {
 
     /// Returns how many bytes will be fetched.
     pub fn bytes(&self) -> u64 {
-        sum(self.missing.iter().map(RemoteBlob::size))
+        let as_delta: BTreeMap<_, _> = self.deltas.iter().map(|it| (it.plain.digest, it)).collect();
+        let smallest = |it| as_delta.get(&RemoteBlob::plain_digest(it)).copied().unwrap_or(it);
+        sum(self.missing.iter().map(|it| smallest(it).size()))
     }
 
     /// Returns how many bytes would be fetched for all blobs of the box.
@@ -209,13 +231,40 @@ impl Plan {
     /// [`BoxRegistryError::Store`] if the store has no space for the box, before anything is fetched;
     /// [`BoxRegistryError::Registry`] and [`BoxRegistryError::Sink`]. Complete blobs stay in the sink.
     pub fn fetch(&self, registry: &Registry, sink: &dyn Sink) -> Result<Pulled, BoxRegistryError> {
-        let Self { repository, remote, missing } = self;
+        let Self { repository, remote, .. } = self;
         sink.store().map_or(Ok(()), |store| store.check_space(self.plain_bytes()))?;
-        let fetched = fetch(&Repo { registry, repository }, missing, sink)?;
+        let origin = Repo { registry, repository };
+        let (some, made) = self.fetch_deltas(&origin, sink)?;
+        let is_left = |it: &&RemoteBlob| !made.contains(&it.plain.digest);
+        let left: Vec<_> = self.missing.iter().filter(is_left).cloned().collect();
+        let fetched = fetch(&origin, &left, sink)?;
         remote.keep_manifest(sink)?;
-        let Fetched { blobs, bytes } = fetched;
+        let (blobs, bytes) = (some.blobs + fetched.blobs, some.bytes + fetched.bytes);
         let (registry_digest, digest) = (remote.registry_digest, remote.digest);
-        Ok(Pulled { registry_digest, digest, blobs, bytes })
+        let failed_deltas = self.deltas.len() - made.len();
+        Ok(Pulled { registry_digest, digest, blobs, bytes, failed_deltas })
+    }
+}
+
+impl Plan {
+    /// Fetches the deltas of the plan, and makes their blobs. Returns what was fetched, and the digests of the blobs that the sink now
+    /// has. A delta that cannot be fetched or applied is no error: its blob is fetched whole next, and then tells what is wrong.
+    fn fetch_deltas(
+        &self,
+        origin: &Repo<'_>,
+        sink: &dyn Sink,
+    ) -> Result<(Fetched, HashSet<Digest>), BoxRegistryError> {
+        let fetch = |it: &RemoteBlob| {
+            let fetched = fetch(origin, std::slice::from_ref(it), sink);
+            Ok::<_, BoxRegistryError>(fetched.ok().map(|fetched| (it.plain.digest, fetched)))
+        };
+        let fetched = parallel::each(&self.deltas, DELTAS_AT_ONCE, fetch)?;
+        let (mut all, mut made) = (Fetched::default(), HashSet::new());
+        for (digest, Fetched { blobs, bytes }) in fetched.into_iter().flatten() {
+            (all.blobs, all.bytes) = (all.blobs + blobs, all.bytes + bytes);
+            made.insert(digest);
+        }
+        Ok((all, made))
     }
 }
 

@@ -60,6 +60,8 @@ pub struct Pushed {
     pub skipped: usize,
     /// The attachments of the box. The numbers above do not include them.
     pub attachments: SentAttachments,
+    /// The box that the destination had before, if it was a box.
+    pub before: Option<Digest>,
 }
 
 /// The box at the destination before the push.
@@ -121,7 +123,7 @@ impl<'a> Sender<'a> {
     }
 
     /// Sends a blob. Returns `None` if the registry has it already.
-    fn send(
+    pub(crate) fn send(
         &self,
         sent: &Sent,
         content: &dyn Content,
@@ -170,7 +172,7 @@ impl<'a> Sender<'a> {
         bytes: &[u8],
     ) -> Result<Descriptor, BoxRegistryError> {
         let (digest, size) = (Digest::of(bytes), bytes.len() as u64);
-        self.send(&Sent { digest, size, is_zstd: false }, &InMemory(bytes.into()))?;
+        self.send(&Sent::plain(digest, size), &InMemory(bytes.into()))?;
         Ok(Descriptor::new(media_type, digest, size))
     }
 
@@ -259,18 +261,20 @@ fn push_blobs(
         return Ok(there.unchanged(parcel));
     }
     let push = Push { store, ..Push::new(registry, parcel, to, pusher) };
+    let before = there.as_ref().and_then(|it| it.box_digest);
     let (form, held) = match there {
         Some(there) if to.reuse => (there.form, there.layers),
         Some(there) => (there.form, BTreeMap::new()),
         None => (Form::Artifact, BTreeMap::new()),
     };
-    match push.run(form, &held) {
+    let pushed = match push.run(form, &held) {
         // The registry has lost a blob that its manifest lists, so send every blob that it lacks.
         Err(BoxRegistryError::Registry(error)) if error.is_missing_blob() && !held.is_empty() => {
             push.run(form, &BTreeMap::new())
         }
         done => done,
-    }
+    };
+    Ok(Pushed { before, ..pushed? })
 }
 
 impl There {
@@ -287,7 +291,7 @@ impl There {
         let mut layers = document.annotated();
         if form == Form::Plain {
             for blob in [&document.config].into_iter().chain(&document.layers) {
-                let sent = Sent { digest: blob.digest, size: blob.size, is_zstd: false };
+                let sent = Sent::plain(blob.digest, blob.size);
                 layers.insert(blob.digest, (blob.size, sent));
             }
         }
@@ -310,6 +314,7 @@ impl There {
             mounted: 0,
             skipped: parcel.manifest.blobs().len(),
             attachments: SentAttachments::default(),
+            before: self.box_digest,
         }
     }
 }
@@ -340,7 +345,7 @@ impl<'a> Push<'a> {
         held: &BTreeMap<Digest, (u64, Sent)>,
     ) -> Result<Pushed, BoxRegistryError> {
         let Descriptor { digest, size, .. } = self.manifest;
-        let sent = Sent { digest, size, is_zstd: false };
+        let sent = Sent::plain(digest, size);
         self.sender.send(&sent, &InMemory(self.parcel.manifest_bytes.as_slice().into()))?;
         let layers = parallel::each(&self.parcel.manifest.blobs(), self.parallel, |plain| {
             let sent = match reusable(held, plain) {
@@ -410,7 +415,8 @@ impl<'a> Push<'a> {
         let skipped = self.parcel.manifest.blobs().len().saturating_sub(sent + mounted);
         let (digest, bytes) = (self.parcel.digest, self.sender.bytes());
         let attachments = SentAttachments::default();
-        Pushed { registry_digest, digest, form, bytes, sent, mounted, skipped, attachments }
+        let before = None;
+        Pushed { registry_digest, digest, form, bytes, sent, mounted, skipped, attachments, before }
     }
 
     fn send_image_config(&self, layers: &[Layer<'_>]) -> Result<Descriptor, BoxRegistryError> {

@@ -14,7 +14,9 @@ use box_cache::AttachmentInfo;
 use box_contract::Descriptor;
 use box_contract::manifest::OCI_MANIFEST_TYPE;
 use box_digest::Digest;
+use oci_registry::{Pusher, Reference};
 
+use crate::error::BoxRegistryError;
 use crate::form::{Document, IMAGE_CONFIG_TYPE, IMAGE_LAYER_TYPE, ImageConfig, json};
 
 /// Media type of [`EMPTY`].
@@ -100,4 +102,13 @@ fn about(
 /// Returns the descriptor of [`EMPTY`].
 pub fn empty() -> Descriptor {
     Descriptor::new(EMPTY_TYPE, Digest::of(EMPTY), EMPTY.len() as u64)
+}
+
+/// Returns the descriptor of a manifest of a box in the registry. `None` if the registry does not have it.
+pub(crate) fn described(
+    pusher: &Pusher,
+    digest: &Digest,
+) -> Result<Option<Descriptor>, BoxRegistryError> {
+    let manifest = pusher.manifest(&Reference::Digest(*digest))?;
+    Ok(manifest.map(|it| Descriptor::new(OCI_MANIFEST_TYPE, *digest, it.bytes.len() as u64)))
 }

@@ -17,7 +17,7 @@ use oci_registry::{Reference, Registry, Repository};
 use safe_text::shown;
 
 use crate::error::BoxRegistryError;
-use crate::form::{DIGEST_LABEL, Document, Form, ImageConfig, Sent};
+use crate::form::{Coding, DIGEST_LABEL, Document, Form, ImageConfig, Sent};
 use crate::inflate::Inflating;
 use crate::origin::{Found, Origin, Repo};
 use crate::sink::{Memory, Sink};
@@ -53,8 +53,13 @@ pub struct RemoteBlob {
 impl RemoteBlob {
     /// Describes a blob that is stored uncompressed.
     pub(crate) const fn plain(plain: Descriptor) -> Self {
-        let sent = Sent { digest: plain.digest, size: plain.size, is_zstd: false };
+        let sent = Sent::plain(plain.digest, plain.size);
         Self { plain, sent }
+    }
+
+    /// Returns the digest of the plain blob.
+    pub(crate) const fn plain_digest(&self) -> Digest {
+        self.plain.digest
     }
 
     /// Returns the sha256 of the stored bytes.
@@ -74,7 +79,7 @@ impl RemoteBlob {
         claim: Option<ActionLock>,
     ) -> Inflating<'s> {
         let (digest, size) = (self.plain.digest, self.plain.size);
-        Inflating { sink, digest, size, is_zstd: self.sent.is_zstd, _claim: claim }
+        Inflating { sink, digest, size, coding: self.sent.coding, _claim: claim }
     }
 }
 
@@ -182,7 +187,7 @@ impl Remote {
 
 /// Returns the description of a stored blob that is not compressed.
 fn plain(blob: &Descriptor) -> Option<Sent> {
-    Some(Sent { digest: blob.digest, size: blob.size, is_zstd: false })
+    Some(Sent::plain(blob.digest, blob.size))
 }
 
 /// The plain size and the stored blob of each layer of a registry's manifest, by its plain digest.
@@ -237,7 +242,8 @@ impl Reader<'_> {
             let sent = Sent::of(layer).map_err(|reason| self.malformed(reason))?;
             let known = sizes.get(id).map(|(size, _)| *size);
             // Without the annotation, only the box's manifest has the plain size of a compressed layer, and it is not read yet.
-            let size = known.unwrap_or(if sent.is_zstd { UNKNOWN } else { sent.size });
+            let size =
+                known.unwrap_or(if sent.coding == Coding::Zstd { UNKNOWN } else { sent.size });
             places.entry(*id).or_insert((size, sent));
         }
         let manifest = self.first(&digest, &places)?;

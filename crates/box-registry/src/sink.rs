@@ -1,9 +1,10 @@
 //! Destinations of plain (uncompressed) blobs.
 
+use std::fs::File;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use box_cache::{BlobWriter, Store};
+use box_cache::{BlobWriter, Store, StoreError};
 use box_digest::Digest;
 
 /// A destination of plain blobs, which several threads use at the same time.
@@ -19,6 +20,20 @@ pub trait Sink: Sync {
     /// # Errors
     /// The sink cannot be written.
     fn draft(&self, size: u64) -> io::Result<Box<dyn SinkDraft + '_>>;
+
+    /// Opens a blob that the sink has, and returns its size in bytes. Its bytes are not verified. `None` if the sink lacks the blob,
+    /// or keeps none.
+    fn open(&self, _: &Digest) -> Option<io::Result<(File, u64)>> {
+        None
+    }
+
+    /// Makes an unnamed temporary file.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    fn scratch(&self) -> io::Result<File> {
+        tempfile::tempfile()
+    }
 
     /// Returns the store, if the sink is one. A store lets one process at a time fetch each blob, reports its free space, and
     /// remembers the compressed form of blobs.
@@ -44,6 +59,19 @@ impl Sink for Store {
 
     fn draft(&self, _: u64) -> io::Result<Box<dyn SinkDraft + '_>> {
         Ok(Box::new(self.writer().map_err(io::Error::other)?))
+    }
+
+    fn open(&self, blob: &Digest) -> Option<io::Result<(File, u64)>> {
+        let file = match self.open_blob(blob) {
+            Ok(file) => file,
+            Err(StoreError::Missing(_)) => return None,
+            Err(error) => return Some(Err(io::Error::other(error))),
+        };
+        Some(file.metadata().map(|it| (file, it.len())))
+    }
+
+    fn scratch(&self) -> io::Result<File> {
+        Self::scratch(self).map_err(io::Error::other)
     }
 
     fn store(&self) -> Option<&Store> {

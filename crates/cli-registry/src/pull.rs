@@ -37,7 +37,7 @@ pub struct PullArgs {
     /// How registries are asked.
     #[command(flatten)]
     pub registries: RegistryOptions,
-    /// Print one JSON object: reference, box, registry_digest, form, blobs, fetched, bytes, total_bytes, attachments, dry_run
+    /// Print one JSON object: reference, box, registry_digest, form, blobs, fetched, deltas, bytes, total_bytes, attachments, dry_run
     /// and replaced
     #[arg(long)]
     pub json: bool,
@@ -176,6 +176,7 @@ impl PullArgs {
         is_for_start: bool,
     ) -> Result<Pulled, PullError> {
         let (plan, reference) = self.planned(store, client)?;
+        let plan = plan.with_deltas(client, store);
         let before = store.pulled(&reference.to_string())?.map(|it| it.digest);
         let trusted = asked.map(Asked::keys).unwrap_or_default();
         let found = attachments(client, &plan.repository, &plan.remote, &trusted)?;
@@ -197,7 +198,8 @@ impl PullArgs {
             not_kept(kept.left_out).iter().for_each(|it| note(it));
             // Their memory is free before blobs are decompressed.
             drop(found);
-            plan.fetch(client, store)?;
+            let fetched = plan.fetch(client, store)?;
+            failed_deltas(fetched.failed_deltas).iter().for_each(|it| note(it));
             // Keeps the blobs from garbage collection until the box has its name.
             let _published = plan.remote.publish_in(store)?;
             let Pulled { reference, digest, registry_digest, .. } = pulled.clone();
@@ -287,6 +289,8 @@ pub struct Pulled {
     pub blobs: usize,
     /// The number of blobs that were fetched, or would be.
     pub fetched: usize,
+    /// The number of those blobs that travel as a delta from blobs that the store has.
+    pub deltas: usize,
     /// The number of bytes that were fetched, or would be.
     pub bytes: u64,
     /// The number of bytes that a fetch of all blobs would need.
@@ -303,11 +307,25 @@ pub struct Pulled {
 fn amounts(pulled: &Pulled) -> String {
     let (some, all) = (readable(pulled.bytes), readable(pulled.total_bytes));
     let (missing, blobs) = (pulled.fetched, pulled.blobs);
+    let deltas = match pulled.deltas {
+        0 => String::new(),
+        deltas => format!(" ({deltas} as deltas)"),
+    };
     match missing {
         0 => format!("all {blobs} blobs are in the store"),
-        _ if pulled.dry_run => format!("would fetch {missing} of {blobs} blobs, {some} of {all}"),
-        _ => format!("fetching {missing} of {blobs} blobs, {some} of {all}"),
+        _ if pulled.dry_run => {
+            format!("would fetch {missing} of {blobs} blobs{deltas}, {some} of {all}")
+        }
+        _ => format!("fetching {missing} of {blobs} blobs{deltas}, {some} of {all}"),
     }
+}
+
+/// Returns the note about deltas that could not be used, if there are any.
+fn failed_deltas(count: usize) -> Option<String> {
+    let deltas = counted(count, "delta", "deltas");
+    (count > 0).then(|| {
+        format!("{deltas} of the registry could not be used; their blobs were fetched whole")
+    })
 }
 
 /// Returns the note about the attachments of the box, if it has any.
@@ -324,6 +342,7 @@ fn pulled(plan: &Plan, reference: &RemoteName, before: Option<Digest>, dry_run: 
         form: plan.remote.form.name(),
         blobs: plan.blobs(),
         fetched: plan.missing.len(),
+        deltas: plan.deltas.len(),
         bytes: plan.bytes(),
         total_bytes: plan.total_bytes(),
         attachments: 0,

@@ -28,7 +28,8 @@ fn note(text: &str) {
 
 /// Runs `boxlaunch save`.
 pub(crate) fn save(args: &SaveArgs) -> Result<u8, Failure> {
-    print_result(args.run(&PROGRAM, io::stdout())?)
+    let stdout = io::stdout();
+    print_result(args.find(&PROGRAM, &stdout)?.write(&PROGRAM, stdout, None)?)
 }
 
 /// Runs `boxlaunch load`.

@@ -24,6 +24,7 @@ use serde_json::{Value, json};
 use super::inline_cache::{Inline, Source, add_cache};
 use super::target::{Before, Target, note_replaced, warn_of_swap};
 use super::{Again, Args};
+use crate::cli::deltas::{PushedBox, SentDeltas};
 use crate::cli::failure::{Failure, of_build};
 use crate::cli::loaded::Loaded;
 use crate::cli::stages::Stages;
@@ -131,7 +132,8 @@ impl<'a> Finish<'a> {
             }
         })?;
         let cache = self.add_cache((resolved, built.is_some()), (to, &pushed), Some(inline));
-        note_pushed(to, &pushed, cache.as_ref().copied().unwrap_or_default(), args.project.json);
+        let cache_bytes = cache.as_ref().copied().unwrap_or_default();
+        note_pushed(to, &pushed, (None, cache_bytes), args.project.json);
         let cache = cache?;
         if let Some(built) = built {
             self.record(resolved, built);
@@ -139,7 +141,7 @@ impl<'a> Finish<'a> {
         }
         warnings.add_unsupported(&reported.plan.unsupported());
         self.prune(&mut warnings);
-        let pushed = with_cache(pushed_json(to, &pushed), cache);
+        let pushed = with_cache(pushed_json(to, &pushed, SentDeltas::default()), cache);
         self.report(&reported, None, (&lock, Some(pushed)), &warnings);
         Ok(())
     }
@@ -153,7 +155,8 @@ impl<'a> Finish<'a> {
         let Self { args, store, client, .. } = *self;
         let (Some(to), Some(client)) = (&args.push, client) else { return Ok(None) };
         let opened = OpenBox::open(places_in(store, &built.sealed.manifest));
-        let parcel = Parcel::of(&opened.map_err(FindError::from)?)?;
+        let opened = opened.map_err(FindError::from)?;
+        let parcel = Parcel::of(&opened)?;
         let pushed = send(&parcel, to, client, (true, Some(store)), args.project.json)?;
         // The layers of a box from the store may be gone. To decode them again would take longer than the cache saves.
         let is_decoded = !built.cached || self.of_build(resolved.undecoded())?.is_empty();
@@ -161,9 +164,12 @@ impl<'a> Finish<'a> {
             true => self.add_cache((resolved, true), (to, &pushed), inline),
             false => Ok(0),
         };
-        note_pushed(to, &pushed, cache.as_ref().copied().unwrap_or_default(), args.project.json);
-        let cache = cache?;
-        Ok(Some(with_cache(pushed_json(to, &pushed), cache)))
+        let sent = PushedBox { opened: &opened, to, pushed: &pushed, client };
+        let deltas = sent.add_deltas(&[], Some(store), args.project.json);
+        let cache_bytes = cache.as_ref().copied().unwrap_or_default();
+        note_pushed(to, &pushed, (deltas.as_ref().ok(), cache_bytes), args.project.json);
+        let (cache, deltas) = (cache?, deltas?);
+        Ok(Some(with_cache(pushed_json(to, &pushed, deltas), cache)))
     }
 
     /// Adds the build cache to a pushed box, and returns how many bytes were sent.

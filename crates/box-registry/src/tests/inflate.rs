@@ -8,13 +8,15 @@ use download::{Draft, DraftError, Target};
 use proptest::prelude::*;
 
 use super::stage::zstd;
+use crate::form::Coding;
 use crate::inflate::Inflating;
 use crate::pack::pack;
 
 /// Sends bytes in pieces to the target of a blob with this content.
 fn take(store: &Store, plain: &[u8], sent: &[u8], piece: usize) -> Result<(), DraftError> {
     let (digest, size) = (Digest::of(plain), plain.len() as u64);
-    let mut draft = Inflating { sink: store, digest, size, is_zstd: true, _claim: None }.draft()?;
+    let mut draft =
+        Inflating { sink: store, digest, size, coding: Coding::Zstd, _claim: None }.draft()?;
     sent.chunks(piece.max(1)).try_for_each(|piece| draft.append(piece))?;
     assert_eq!((draft.size(), draft.digest()), (sent.len() as u64, Digest::of(sent)));
     draft.commit()
@@ -47,7 +49,7 @@ proptest! {
         let (digest, packed) = pack(File::open(&path).unwrap(), size, dir.path()).unwrap();
         prop_assert_eq!(digest, Digest::of(&plain));
         prop_assert!(packed.sent.size <= size);
-        prop_assert_eq!(packed.sent.is_zstd, packed.sent.size < size);
+        prop_assert_eq!(packed.sent.coding == Coding::Zstd, packed.sent.size < size);
     }
 
     /// A changed frame gives the same blob or an error.

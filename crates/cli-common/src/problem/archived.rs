@@ -50,6 +50,11 @@ impl From<&ArchiveError> for Explanation {
                 "`--replace` gives the name to the box in the file; `boxlaunch run FILE` needs no name",
             )
                 .into(),
+            ArchiveError::NeedsBase { .. } => (
+                BoxNotFound,
+                "pull or load that box first, or let the sender save without --since",
+            )
+                .into(),
             ArchiveError::Store(error) => error.into(),
             ArchiveError::Publish(PublishError::File(error)) => file(error),
             ArchiveError::Publish(error) => error.into(),

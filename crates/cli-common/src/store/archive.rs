@@ -6,8 +6,9 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use box_archive::{Archive, ArchiveError, Bundle, Loaded, Names, Plan};
-use box_cache::{Attachment, hold};
+use box_archive::{Archive, ArchiveError, Bundle, Loaded, Names, Plan, Saved};
+use box_cache::{Attachment, Held, hold};
+use box_delta::Made;
 use box_digest::Digest;
 use box_find::{BoxReference, FindError, Stores};
 use box_layout::Documents;
@@ -15,7 +16,7 @@ use safe_text::{shell_word, shown, shown_json};
 use serde_json::json;
 
 use super::size::after_adding_alone;
-use super::{CommandFault, Program, StoreOption, cap, stored_boxes};
+use super::{BoxArgument, CommandFault, Program, StoreOption, cap, stored_boxes};
 use crate::policy::{HostPolicy, check_file};
 
 /// The path that means standard input or output.
@@ -37,9 +38,21 @@ pub struct SaveArgs {
     output: Option<PathBuf>,
     #[command(flatten)]
     store: StoreOption,
-    /// Print one JSON object: output, boxes (each with box and name), blobs, bytes and attachments
+    /// Print one JSON object: output, boxes (each with box and name), blobs, bytes, attachments and deltas
     #[arg(long)]
     pub json: bool,
+}
+
+/// Boxes that were found and are to be saved.
+#[derive(Debug)]
+pub struct Saving<'a> {
+    args: &'a SaveArgs,
+    references: Vec<BoxReference>,
+    output: PathBuf,
+    /// The documents of each box, in the order of the command line.
+    pub documents: Vec<Documents>,
+    /// Keeps garbage collection from removing the boxes of the store before they are written.
+    _held: Vec<Held>,
 }
 
 impl SaveArgs {
@@ -53,49 +66,29 @@ impl SaveArgs {
         )
     }
 
-    /// Writes the boxes. Returns the result to print, without a final newline, or `None` if the boxes were written to
-    /// `stdout`.
+    /// Returns the argument of another box, in the same store.
+    pub fn sibling(&self, reference: &Path) -> BoxArgument {
+        self.store.argument(reference)
+    }
+
+    /// Finds the boxes.
     ///
     /// # Errors
-    /// [`CommandFault`] if the command line is wrong, a box cannot be read, or the file cannot be written.
-    pub fn run(
+    /// [`CommandFault`] if the command line is wrong, or a box cannot be read.
+    pub fn find(
         &self,
         program: &Program,
-        stdout: impl Write + IsTerminal,
-    ) -> Result<Option<String>, CommandFault> {
+        stdout: &impl IsTerminal,
+    ) -> Result<Saving<'_>, CommandFault> {
         let references = self.boxes.iter().map(|it| BoxReference::parse(it.as_os_str()));
         let references: Vec<_> = references.collect::<Result<_, _>>()?;
         let output = self.output(&references, stdout.is_terminal())?;
-        let stores = || self.store.stores(program);
-        let documents = references.iter().map(|it| it.find(stores())?.documents());
-        let documents: Vec<Documents> = documents.collect::<Result<_, FindError>>()?;
-        // Keeps garbage collection from removing the boxes of the store before they are written.
+        let find = |it: &BoxReference| it.find(self.store.stores(program))?.documents();
+        let documents: Vec<_> = references.iter().map(find).collect::<Result<_, FindError>>()?;
         let root = self.store.root(program).ok();
         let held = |it: &Documents| hold(root.as_deref()?, &it.digest);
-        let _held: Vec<_> = documents.iter().filter_map(held).collect();
-        let names: Vec<_> = references.iter().map(BoxReference::label).collect();
-        let names = names.iter().map(Option::as_deref);
-        let mut bundle = Bundle::of(documents.iter().zip(names.clone()))?;
-        for it in &documents {
-            bundle.attach(&it.digest, attachments(&stores(), &it.digest)?)?;
-        }
-        let saved = match output.to_str() {
-            Some(STREAM) => {
-                let mut out = BufWriter::with_capacity(1 << 20, stdout);
-                bundle.write_archive(&mut out)?;
-                out.flush().map_err(ArchiveError::Write)?;
-                return Ok(None);
-            }
-            _ if box_archive::is_tar(&output) => bundle.write_file(&output)?,
-            _ => bundle.write_directory(&output)?,
-        };
-        let digests = documents.iter().map(|it| it.digest);
-        if self.json {
-            let boxes: Vec<_> = digests.zip(names).collect();
-            return Ok(Some(shown_json(&saved.json(&output, &boxes).to_string())));
-        }
-        (program.note)(&saved.line(&output, bundle.digests().count()));
-        Ok(Some(digests.map(|it| it.to_string()).collect::<Vec<_>>().join("\n")))
+        let held = documents.iter().filter_map(held).collect();
+        Ok(Saving { args: self, references, output, documents, _held: held })
     }
 
     /// Returns the path to write to.
@@ -144,6 +137,71 @@ impl SaveArgs {
         }
         Ok(())
     }
+}
+
+impl Saving<'_> {
+    /// Returns the only box to save, as the option `option` needs it.
+    ///
+    /// # Errors
+    /// [`CommandFault`] if there are several.
+    pub fn only(&self, option: &str) -> Result<&Documents, CommandFault> {
+        match &*self.documents {
+            [only] => Ok(only),
+            _ => Err(usage(
+                &format!("{option} takes one box to save"),
+                "save the other boxes to files of their own",
+            )),
+        }
+    }
+
+    /// Writes the boxes. With `since`, the only box is written without what a host that has that older box does not need, with these
+    /// deltas between the two. Returns the result to print, without a final newline, or `None` if the boxes were written to `stdout`.
+    ///
+    /// # Errors
+    /// [`CommandFault`] if a box cannot be read, or the file cannot be written.
+    pub fn write(
+        self,
+        program: &Program,
+        stdout: impl Write,
+        since: Option<(&Documents, Vec<Made>)>,
+    ) -> Result<Option<String>, CommandFault> {
+        let Self { args, references, output, documents, .. } = &self;
+        let names: Vec<_> = references.iter().map(BoxReference::label).collect();
+        let names = names.iter().map(Option::as_deref);
+        let mut bundle = Bundle::of(documents.iter().zip(names.clone()))?;
+        if let (Some((base, deltas)), [only]) = (since, &**documents) {
+            bundle.since(base, &only.digest, deltas);
+        }
+        let stores = args.store.stores(program);
+        for it in documents {
+            bundle.attach(&it.digest, attachments(&stores, &it.digest)?)?;
+        }
+        let Some(saved) = write(&bundle, output, stdout)? else { return Ok(None) };
+        let digests = documents.iter().map(|it| it.digest);
+        if args.json {
+            let boxes: Vec<_> = digests.zip(names).collect();
+            return Ok(Some(shown_json(&saved.json(output, &boxes).to_string())));
+        }
+        (program.note)(&saved.line(output, bundle.digests().count()));
+        Ok(Some(digests.map(|it| it.to_string()).collect::<Vec<_>>().join("\n")))
+    }
+}
+
+/// Writes boxes to a path. Returns `None` if the path stands for `stdout`.
+fn write(
+    bundle: &Bundle<'_>,
+    output: &Path,
+    stdout: impl Write,
+) -> Result<Option<Saved>, ArchiveError> {
+    if output == Path::new(STREAM) {
+        let mut out = BufWriter::with_capacity(1 << 20, stdout);
+        bundle.write_archive(&mut out)?;
+        out.flush().map_err(ArchiveError::Write)?;
+        return Ok(None);
+    }
+    let is_tar = box_archive::is_tar(output);
+    let saved = if is_tar { bundle.write_file(output) } else { bundle.write_directory(output) };
+    saved.map(Some)
 }
 
 /// Returns the attachments that the stores keep for a box. A box in a directory needs no store, and has no attachments if there is

@@ -18,7 +18,7 @@ use safe_text::{shell_path, shell_word};
 use crate::Explanation;
 use crate::policy::PolicyError;
 
-pub use archive::{LoadArgs, SaveArgs, attachments};
+pub use archive::{LoadArgs, SaveArgs, Saving, attachments};
 pub use size::{PruneArgs, after_adding, after_adding_alone, cap, result};
 
 /// How a program reads its environment and prints notes.
@@ -80,6 +80,11 @@ pub struct StoreOption {
 }
 
 impl StoreOption {
+    /// Returns the argument of a box in this store.
+    pub fn argument(&self, reference: &Path) -> BoxArgument {
+        BoxArgument { reference: reference.to_owned(), store: self.clone() }
+    }
+
     /// Returns the directory of the store.
     ///
     /// # Errors
@@ -159,6 +164,12 @@ impl BoxArgument {
     /// Returns the argument as it was written.
     pub fn word(&self) -> &OsStr {
         self.reference.as_os_str()
+    }
+
+    /// Returns the argument of another box, in the same store.
+    #[must_use]
+    pub fn sibling(&self, reference: &Path) -> Self {
+        self.store.argument(reference)
     }
 
     /// Returns the words that name the same box on another command line.
