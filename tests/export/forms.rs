@@ -93,7 +93,8 @@ fn memory_does_not_grow_with_the_data() {
     let kib = EXPORT_MEMORY.number * 1024.0;
     let script = format!(
         "ulimit -v {kib} || exit; for form in erofs tar dir oci; do \
-         \"$0\" export made.box --format $form || exit; done"
+         \"$0\" export made.box --format $form || exit; done; \
+         \"$0\" export made.box --format container --launcher program"
     );
     let output = shell(&made.path(""), &script, &[]).output().unwrap();
     assert!(output.status.success(), "{}", stderr_text(&output));

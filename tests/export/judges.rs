@@ -18,7 +18,7 @@ use crate::made::Made;
 use crate::readers::{assert_same, of_directory, of_tar};
 use crate::specimens::{large, small};
 
-fn need(package: Package) {
+pub(crate) fn need(package: Package) {
     packages(&[package], &mut |line| println!("{line}")).unwrap();
 }
 
@@ -93,7 +93,7 @@ fn umoci_unpacks_the_image() {
     }
 }
 
-fn skopeo(args: &[&str]) -> Vec<u8> {
+pub(crate) fn skopeo(args: &[&str]) -> Vec<u8> {
     let mut command = Command::new("skopeo");
     run(command.args(["--insecure-policy", "--tmpdir", "/tmp"]).args(args)).unwrap()
 }

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a panic is how a test fails")]
 
 mod command;
+mod container;
 mod damage;
 mod forms;
 mod golden;

@@ -62,7 +62,7 @@ fn what_cannot_be_exported() {
         let args = ["made.box", "--format", "oci", "--component", "agent", "-o", name];
         insta::allow_duplicates! {
             insta::assert_snapshot!(message(&args).replace(name, "FILE"), @"
-            2: error: `--format oci` writes no compressed archive
+            2: error: an OCI image is not written as a compressed archive
               = help: write `--output - | gzip >FILE`
             ");
         }

@@ -17,36 +17,42 @@ use safe_text::shell_path;
 use serde_json::json;
 
 use super::failure::Failure;
+use super::installed;
 use super::stored;
 use super::terminal;
 use cli_common::store::BoxArgument;
 
 /// Writes the files of a box in a format that other programs read.
 ///
-/// The format erofs is the box's rootfs unchanged, tar an archive, dir a directory, and oci an image of one component for
-/// podman or docker. The same box gives the same bytes on every host. Existing files are never overwritten.
+/// The format erofs is the box's rootfs unchanged, tar an archive, dir a directory, oci an image of one component for
+/// podman or docker, and container an image that boots the box in a container with /dev/kvm. The same box gives the same bytes
+/// on every host. Existing files are never overwritten.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     boxbuild export greet.box                       the rootfs image: ./greet.erofs\n  \
     boxbuild export greet.box --format tar -o -     an archive on standard output\n  \
     boxbuild export greet.box --format dir          every file: ./greet.dir\n  \
-    boxbuild export greet.box --format oci -o a.tar --component agent   for `podman load -i a.tar`")]
+    boxbuild export greet.box --format oci -o a.tar --component agent   for `podman load -i a.tar`\n  \
+    boxbuild export greet.box --format container -o greet.tar   for `docker load -i greet.tar`")]
 pub(crate) struct Args {
     #[command(flatten)]
     subject: BoxArgument,
     /// The format to write
     #[arg(long, value_enum, default_value = "erofs")]
     format: Format,
-    /// Export only the root of this component; not with erofs
+    /// Export only the root of this component; not with erofs and container
     #[arg(long, value_parser = cli_common::component_name())]
     component: Option<ComponentName>,
-    /// The file or directory to write; `-` is standard output. With oci, a name that ends in .tar gives one file [default:
-    /// ./BOX.FORMAT, ./BOX-COMPONENT.FORMAT]
+    /// The file or directory to write; `-` is standard output. With oci and container, a name that ends in .tar gives one
+    /// file [default: ./BOX.FORMAT, ./BOX-COMPONENT.FORMAT]
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
     /// With dir: give all files to the calling user. Without root, this is always the case
     #[arg(long)]
     no_owner: bool,
+    /// With container: the static boxlaunch of the image [default: the one that is installed with boxbuild]
+    #[arg(long, value_name = "FILE")]
+    launcher: Option<PathBuf>,
     /// Print JSON, also for errors (except usage errors)
     #[arg(long)]
     pub(crate) json: bool,
@@ -62,6 +68,8 @@ enum Format {
     Tar,
     /// An OCI image of one component
     Oci,
+    /// An OCI image that boots the box
+    Container,
 }
 
 impl Format {
@@ -106,6 +114,14 @@ fn check_usage(args: &Args) -> Result<(), Failure> {
         (Format::Dir, ..) if stream => {
             ("a directory cannot go to standard output", "write `--format tar -o -`".to_owned())
         }
+        (Format::Container, Some(_), _) => (
+            "`--format container` cannot be used with `--component`",
+            "leave out `--component`: the image has the whole box".to_owned(),
+        ),
+        (format, ..) if args.launcher.is_some() && format != Format::Container => (
+            "`--launcher` can be used only with `--format container`",
+            "write `--format container`, or leave out `--launcher`".to_owned(),
+        ),
         _ if stream && terminal::is_result_watched() => (
             "standard output is a terminal, and cannot take the data",
             "name a file with `--output PATH`, or write to a pipe".to_owned(),
@@ -114,8 +130,8 @@ fn check_usage(args: &Args) -> Result<(), Failure> {
             "standard output cannot take both the data and the JSON",
             "name a file with `--output PATH`".to_owned(),
         ),
-        (Format::Oci, _, Some(output)) => (
-            "`--format oci` writes no compressed archive",
+        (Format::Oci | Format::Container, _, Some(output)) => (
+            "an OCI image is not written as a compressed archive",
             format!("write `--output - | gzip >{}`", shell_path(output)),
         ),
         (format, ..) if args.no_owner && format != Format::Dir => (
@@ -178,6 +194,11 @@ fn export(args: &Args, opened: &OpenBox) -> Result<Exported, Failure> {
         let written = to_file(&exported.output, |out| copy_rootfs(opened, out))?;
         return Ok(Exported { written: Some(written), ..exported });
     }
+    if args.format == Format::Container {
+        let launcher = installed::launcher(args.launcher.as_deref())?;
+        write_image(&OciImage::container(opened, &launcher)?, &mut exported)?;
+        return Ok(exported);
+    }
     // The rootfs is verified before the first write, because an export reads only parts of it.
     opened::verify_rootfs(opened)?;
     let export = match component {
@@ -198,18 +219,24 @@ fn write(args: &Args, export: &Export, exported: &mut Exported) -> Result<(), Ex
             exported.privileged = export.privileged(ownership(args));
         }
         Format::Oci => {
-            let image = OciImage::of(export)?;
-            if is_stream(to) || to.extension().is_some_and(|it| it == "tar") {
-                to_file(to, |out| image.write_archive(out))?;
-            } else {
-                image.write_directory(to)?;
-            }
-            exported.written = Some(image.manifest());
+            return write_image(&OciImage::of(export)?, exported);
         }
-        Format::Tar | Format::Erofs => {
+        Format::Tar | Format::Erofs | Format::Container => {
             exported.written = Some(to_file(to, |out| export.tar(out))?);
         }
     }
+    Ok(())
+}
+
+/// Writes an image as one file if its path ends in `.tar`, and as a directory otherwise.
+fn write_image(image: &OciImage<'_>, exported: &mut Exported) -> Result<(), ExportError> {
+    let to = &exported.output;
+    if is_stream(to) || to.extension().is_some_and(|it| it == "tar") {
+        to_file(to, |out| image.write_archive(out))?;
+    } else {
+        image.write_directory(to)?;
+    }
+    exported.written = Some(image.manifest());
     Ok(())
 }
 

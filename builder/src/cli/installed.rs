@@ -8,13 +8,15 @@ use std::path::{Path, PathBuf};
 
 use box_contract::Platform;
 use box_contract::{ErrorCode, KernelName};
+use box_inspect::export::container::Launcher;
 use boxbuild::binary::{Program, inspect};
 use boxbuild::{InputFile, NamedBy};
 use boxfile_spec::Boxfile;
 use diagnostics::Spanned;
 use guest_kernel::SYSTEM_LIBRARIES;
-use host_fs::own;
+use host_fs::read::{Links, open_regular};
 use host_fs::trust::Trusted;
+use host_fs::{FileError, own};
 
 use super::failure::{Failure, chain};
 use super::{search, terminal};
@@ -28,6 +30,13 @@ const LAUNCHER: Companion = Companion {
     name: "boxlaunch",
     code: ErrorCode::VirtualHostMissing,
     help: "install a static boxlaunch: `cargo xtask install` in the source of boxbuild",
+};
+/// The same program for the image of a container.
+const CONTAINERS: Companion = Companion {
+    code: ErrorCode::LauncherInvalid,
+    help: "name a static boxlaunch with `--launcher FILE`: the one of a release, or of `cargo xtask install` in the source of \
+           boxbuild",
+    ..LAUNCHER
 };
 
 /// A static program that is installed with boxbuild.
@@ -50,10 +59,29 @@ pub(crate) fn init(named: Option<&Path>) -> Result<InputFile, Failure> {
 /// Returns the boxlaunch next to boxbuild, in cargo's output, or in `PATH`. It has to be static, because the virtual host
 /// has no shared libraries.
 pub(crate) fn boxlaunch() -> Result<PathBuf, Failure> {
+    installed_launcher(&LAUNCHER)
+}
+
+/// Returns the boxlaunch for the image of a container: the named file, or the one that [`boxlaunch`] returns. It has to be
+/// static, because the image has no shared libraries.
+pub(crate) fn launcher(named: Option<&Path>) -> Result<Launcher, Failure> {
+    let path = match named {
+        Some(path) => path.to_owned(),
+        None => installed_launcher(&CONTAINERS)?,
+    };
+    let file = open_regular(&path, Links::Follow).map_err(FileError::of("open", &path))?;
+    if let Some(reason) = unusable(&file) {
+        let message = format!("{} cannot start in a container: {reason}", path.display());
+        return Err(Failure::new((CONTAINERS.code, CONTAINERS.help), message));
+    }
+    Ok(Launcher::new(&path, file)?)
+}
+
+fn installed_launcher(wanted: &Companion) -> Result<PathBuf, Failure> {
     let program = env::current_exe().unwrap_or_default();
     let path = env::var_os("PATH").unwrap_or_default();
-    let places = with_path(own::built_places(&program, LAUNCHER.name), &path, LAUNCHER.name);
-    first_static(&LAUNCHER, &places, &trusted(&program))
+    let places = with_path(own::built_places(&program, wanted.name), &path, wanted.name);
+    first_static(wanted, &places, &trusted(&program))
 }
 
 /// Adds the paths of a program in `PATH`, without duplicates. Relative entries are left out, because a box may have
@@ -92,7 +120,7 @@ fn first_static(
     let name = wanted.name;
     let mut skipped = Vec::new();
     for place in places.iter().filter(|place| place.is_file()) {
-        let Some(reason) = search::distrust(place, trusted).or_else(|| unusable(place)) else {
+        let Some(reason) = search::distrust(place, trusted).or_else(|| unusable_at(place)) else {
             return Ok(place.clone());
         };
         let reason = format!("{} cannot be used: {reason}", place.display());
@@ -106,14 +134,17 @@ fn first_static(
     Err(Failure::new((wanted.code, wanted.help), message))
 }
 
-/// Returns why a file cannot be PID 1 of a box, or `None` if it can. A dynamic program has a `PT_INTERP` segment
-/// ([elf(5)](https://man7.org/linux/man-pages/man5/elf.5.html)).
-fn unusable(path: &Path) -> Option<String> {
-    let inspected = match File::open(path) {
-        Ok(file) => inspect(&file, Platform::BUILT),
-        Err(error) => return Some(error.to_string()),
-    };
-    match inspected {
+fn unusable_at(path: &Path) -> Option<String> {
+    match File::open(path) {
+        Ok(file) => unusable(&file),
+        Err(error) => Some(error.to_string()),
+    }
+}
+
+/// Returns why a file cannot start where no other file is, as in a new box, or `None` if it can. A dynamic program has a
+/// `PT_INTERP` segment ([elf(5)](https://man7.org/linux/man-pages/man5/elf.5.html)).
+fn unusable(file: &File) -> Option<String> {
+    match inspect(file, Platform::BUILT) {
         Ok(Program::Static) => None,
         Ok(Program::By(_)) => Some("it is linked dynamically".to_owned()),
         Err(error) => Some(chain(&error)),

@@ -77,6 +77,7 @@ error_codes! {
     KernelInvalid "kernel-invalid" "The guest kernel cannot be used",
     InitNotFound "init-not-found" "box-init is not installed or named",
     InitInvalid "init-invalid" "The file is not a box-init for the platform",
+    LauncherInvalid "launcher-invalid" "No boxlaunch for a container is installed, or the named file is not a static program for the platform",
 
     LockMissing "lock-missing" "There is no lock, and `--locked` forbids writing it",
     LockOutOfDate "lock-out-of-date" "The lock is out of date, and `--locked` forbids changing it; \

@@ -23,6 +23,7 @@ use box_contract::wire::{
     Credit, Exited, Failed, GuestMessage, HostMessage, OLDEST_PROTOCOL, Output, ProgramId, Timing,
     Window,
 };
+use nix::unistd::Pid;
 use safe_text::secrets::mask_words;
 use safe_text::shown;
 use vmm::signals::Stopped;
@@ -58,7 +59,7 @@ pub struct Machine {
     pub(crate) events: Events,
     /// Kept because a volume is locked until it is dropped.
     _volumes: Vec<Volume>,
-    _device: Option<Device>,
+    device: Option<Device>,
     agent_socket: Option<AgentSocket>,
     pub(crate) network: Option<Network>,
     _runtime: RuntimeDir,
@@ -96,7 +97,7 @@ impl Machine {
         let mut machine = Self {
             events,
             _volumes: gifts.volumes,
-            _device: device,
+            device,
             agent_socket,
             network,
             _runtime: run.runtime,
@@ -193,6 +194,12 @@ impl Machine {
     /// Returns the ports on the host through which clients reach components.
     pub fn published(&self) -> &[Published] {
         self.network.as_ref().map_or(&[], |it| &it.published)
+    }
+
+    /// Returns the processes for which this value waits: the VMM's and, if there is one, passt's.
+    pub(crate) fn processes(&self) -> Vec<Pid> {
+        let vmm = Pid::from_raw(self.vmm().cast_signed());
+        [vmm].into_iter().chain(self.device.as_ref().and_then(Device::process)).collect()
     }
 
     /// Returns the process id of the VMM.

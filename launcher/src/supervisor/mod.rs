@@ -12,6 +12,7 @@
 mod asked;
 mod clients;
 mod network;
+mod orphans;
 mod programs;
 mod task;
 mod wall_clock;
@@ -43,6 +44,7 @@ use crate::streams::StreamError;
 use crate::streams::control::watched;
 use crate::supervisor::wall_clock::WallClock;
 use clients::Clients;
+use orphans::Orphans;
 use programs::Programs;
 use vmm::runtime_dir::RuntimeDir;
 use vmm::signals::StopSignals;
@@ -147,6 +149,7 @@ impl Started {
                 status: None,
                 measured_for: VecDeque::new(),
                 wall_clock: WallClock::new()?,
+                orphans: Orphans::new(),
                 reported: BTreeSet::new(),
                 result: Vec::new(),
                 has_failed: false,
@@ -193,6 +196,7 @@ struct Supervisor {
     /// The clients that wait for a [`GuestMessage::Usage`]. The guest answers in this order.
     measured_for: VecDeque<u64>,
     wall_clock: WallClock,
+    orphans: Orphans,
     /// The addresses outside the internet that the command line has permitted.
     given: Vec<PeerPlan>,
     /// The denials that were already sent to clients.
@@ -273,6 +277,10 @@ impl Supervisor {
                 }
                 now_ns = self.wall_clock.next() => {
                     self.machine.tell(&HostMessage::Clock(HostTime { now_ns }));
+                    CONTINUE
+                }
+                () = self.orphans.due() => {
+                    orphans::reap(&self.machine.processes());
                     CONTINUE
                 }
                 () = due(self.entry.due(), self.machine.logs.due()) => {

@@ -1,20 +1,23 @@
 //! Exports a box's files in a form that other programs read.
 //!
 //! ```text
-//! erofs  the file system of the rootfs, unchanged       erofs
-//! tar    an archive of the tree                         member, tar
-//! dir    the tree in a directory of the host            directory
-//! oci    one component's tree as an image of one layer  oci
+//! erofs      the file system of the rootfs, unchanged       erofs
+//! tar        an archive of the tree                         member, tar
+//! dir        the tree in a directory of the host            directory
+//! oci        one component's tree as an image of one layer  oci, image
+//! container  boxlaunch and the box as an image that boots   container, image
 //! ```
 //!
-//! The tree is the tree of the box's listing. The data of its files are read from the rootfs. Every content is hashed
-//! when it is read, so exporting a damaged box returns an error.
+//! `container` has the blobs of the box. In the other forms, the tree is the tree of the box's listing, and the data of its
+//! files are read from the rootfs. Every content is hashed when it is read, so exporting a damaged box returns an error.
 //!
 //! Only `dir` writes names from a box to the host's file system; the module `directory` describes how they stay inside
-//! their directory. The bytes of all other forms depend on the box alone.
+//! their directory. The bytes of all other forms depend on the box alone, and on the program `boxlaunch` in `container`.
 
+pub mod container;
 mod directory;
 mod erofs;
+mod image;
 mod member;
 mod oci;
 mod place;
@@ -32,7 +35,8 @@ pub use crate::error::ExportError;
 use crate::opened::{self, OpenBox};
 pub use directory::{LeftOut, Ownership, Privileged};
 pub use erofs::copy_rootfs;
-pub use oci::{OciImage, component_of};
+pub use image::OciImage;
+pub use oci::component_of;
 pub use place::file;
 pub use written::Written;
 

@@ -135,6 +135,7 @@ mod tests {
         decision("agent_socket", &["--agent-socket", "s"], &[EMULATED]),
         decision("startup_timeout", &["--startup-timeout", "7"], &[NONE]),
         decision("grace", &["--grace", "7"], &[NONE]),
+        decision("clean_stop", &["--clean-stop"], &[COMMAND, EMULATED, &["detach"]]),
         decision("emulated", &["--emulated"], &[&["detach", "task", "result"]]),
         Decision {
             refused: &[&["agent", "command", "detach", "until-ready", "task", "result"]],

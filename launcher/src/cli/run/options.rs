@@ -156,6 +156,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 2)]
     #[arg(value_parser = seconds(0), allow_negative_numbers = true)]
     grace: u32,
+    /// After a signal, exit with the agent's status, or with 0 if the signal has ended the agent, and not with 128 + N. For
+    /// services that are stopped by a signal.
+    #[arg(long, conflicts_with_all = ["command", "detach"])]
+    pub(in crate::cli) clean_stop: bool,
     /// Run the box on an emulated CPU, without KVM. This is slow, and needs QEMU.
     #[arg(long)]
     pub(in crate::cli) emulated: bool,
@@ -229,6 +233,7 @@ impl RunArgs {
             max_cpus: _,
             max_memory: _,
             max_scratch: _,
+            clean_stop: _,
             expect: _,
             pull: _,
             registries: _,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use box_contract::signals::TERM;
 use box_contract::wire::{Exited, Follow};
 use box_contract::{ComponentName, ErrorCode, exit};
 use box_layout::OpenBox;
@@ -18,6 +19,7 @@ use boxlaunch::streams::output::Route;
 use boxlaunch::supervisor::{Served, Started, Terms};
 use cli_common::Problem;
 use host_fs::named::FileSlot;
+use nix::sys::signal::Signal;
 use safe_text::shown;
 use serde_json::json;
 use vmm::signals::{StopSignals, Stopped};
@@ -30,6 +32,9 @@ use crate::cli::screen::Screen;
 use crate::cli::terminal::{is_quiet, json_line, painted};
 use crate::cli::variables::Assigned;
 use crate::cli::{detach, notify, task};
+
+/// The signal that ends a VM whose agent does not end.
+const KILL: i32 = Signal::SIGKILL as i32;
 
 /// How a run ended after its start.
 enum Ending {
@@ -124,12 +129,30 @@ impl Run<'_> {
             }
             ending => ending?,
         };
-        let (code, ended) = after_stop(ending.code(), stopped, self.screen)?;
+        let code = match ending {
+            Ending::Signal(_) if self.args.clean_stop => {
+                self.status_after_signal(facts.agent_status)
+            }
+            _ => ending.code(),
+        };
+        let (code, ended) = after_stop(code, stopped, self.screen)?;
         let is_agents = matches!(ending, Ending::Agent(_));
         self.say_memory(&client, &ending);
         self.report((&record, &facts, ended.as_ref()), &agent_output, ending)?;
         // The status of a command is the exit code of the run, even if the agent has failed.
         Ok(if is_agents { self.judged(code, ended.as_ref()) } else { code })
+    }
+
+    /// Returns the exit code of `--clean-stop`: the status of the agent, or 0 if the signal that asked it to end has ended it.
+    fn status_after_signal(&self, agent: Option<u8>) -> u8 {
+        let asked = self.opened.plan().agent.stop_signal.unwrap_or(TERM);
+        let is_asked = |status| [TERM, asked].iter().any(|it| signal_code((*it).into()) == status);
+        match agent {
+            Some(status) if is_asked(status) => exit::DONE,
+            Some(status) => status,
+            // The VM was killed before the agent had ended.
+            None => signal_code(KILL),
+        }
     }
 
     /// If the task has failed, prints the reason. Returns the exit code of the run.
