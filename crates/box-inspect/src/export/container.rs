@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use box_contract::manifest::{INIT_TYPE, KERNEL_TYPE, METADATA_TYPE, blob_name, documents};
 use box_contract::rules::is_repository;
-use box_contract::{ComponentName, Descriptor, Platform, RunPlan};
+use box_contract::{Descriptor, Platform, RunPlan};
 use box_digest::{Digest, Hasher, Sha256};
 use box_layout::{Documents, OpenError};
 use host_fs::FileError;
@@ -50,8 +50,10 @@ pub const DIGEST_LABEL: &str = "vnd.boxbuild.box.digest";
 
 /// The directories of `boxlaunch`, and those for temporary files, in which every user may make files.
 const WRITABLE: [&str; 3] = ["run/boxlaunch/", "tmp/", "var/lib/boxlaunch/"];
-/// The other directories of the program's layer.
-const DIRECTORIES: [&str; 5] = ["run/", "usr/", "usr/bin/", "var/", "var/lib/"];
+/// The other directories of the program's layer. Runtimes mount the kernel's file systems and files such as
+/// `/etc/resolv.conf`; on a read-only file system they cannot make the directories.
+const DIRECTORIES: [&str; 9] =
+    ["dev/", "etc/", "proc/", "run/", "sys/", "usr/", "usr/bin/", "var/", "var/lib/"];
 /// The directories of the box.
 const BOX_DIRECTORIES: [&str; 3] = ["box/", "box/blobs/", "box/blobs/sha256/"];
 /// The environment of `boxlaunch`.
@@ -251,20 +253,11 @@ fn entrypoint(plan: &RunPlan) -> Vec<String> {
     let start = [PROGRAM, "run", "--rm", "--name", NAME, "--jail", "best-effort", "--clean-stop"];
     let mut words: Vec<_> =
         start.into_iter().chain(["--grace", &grace]).map(str::to_owned).collect();
-    for (port, component) in ports(plan) {
-        let suffix = if component == ComponentName::Agent { "" } else { "/business" };
-        words.extend(["--publish".to_owned(), format!("0.0.0.0:{port}:{port}{suffix}")]);
-    }
+    let port = plan.agent.port.map(|it| format!("0.0.0.0:{it}:{it}"));
+    words.extend(port.into_iter().flat_map(|it| ["--publish".to_owned(), it]));
     words.extend(variables(plan).into_iter().flat_map(|it| ["--env".to_owned(), it]));
     words.push(BOX.to_owned());
     words
-}
-
-/// Returns the ports of the box. If both components have the same port, the agent's is taken.
-fn ports(plan: &RunPlan) -> Vec<(u16, ComponentName)> {
-    let mut seen = BTreeSet::new();
-    let ports = plan.components().filter_map(|(name, it)| Some((it.port?, name)));
-    ports.filter(|(port, _)| seen.insert(*port)).collect()
 }
 
 /// Returns the variables of the box that are set at launch, and that only the user sets in a container.
@@ -277,14 +270,14 @@ fn variables(plan: &RunPlan) -> BTreeSet<String> {
 /// Returns the image's [config](https://github.com/opencontainers/image-spec/blob/main/config.md). `Healthcheck` is
 /// [docker's](https://github.com/moby/docker-image-spec/blob/v1.3.1/spec.md), and other runtimes ignore it.
 fn config(plan: &RunPlan, digest: Digest, layers: &[Digest]) -> Value {
-    let ports = ports(plan).into_iter().map(|(port, _)| (format!("{port}/tcp"), json!({})));
+    let port = plan.agent.port.map(|it| (format!("{it}/tcp"), json!({})));
     let (built, second) = (Platform::BUILT, 1_000_000_000_u64);
     json!({
         "architecture": built.architecture(),
         "os": built.os(),
         "config": {
             "User": format!("{USER}:{USER}"),
-            "ExposedPorts": ports.collect::<Map<_, _>>(),
+            "ExposedPorts": port.into_iter().collect::<Map<_, _>>(),
             "Env": ENVIRONMENT.map(|(name, value)| format!("{name}={value}")),
             "Entrypoint": entrypoint(plan),
             "WorkingDir": "/",

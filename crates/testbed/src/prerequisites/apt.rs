@@ -49,6 +49,8 @@ pub enum Package {
     Curl,
     /// Forwards the network that a box shares with its host.
     Passt,
+    /// Starts the image of a box as a container.
+    Runc,
     /// Makes a file system for the benchmark of starts, and checks the images of ext4-image.
     E2fs,
     /// Compiles kernels.
@@ -109,6 +111,7 @@ impl Package {
             Self::Faketime => "faketime",
             Self::Curl => "curl",
             Self::Passt => "passt",
+            Self::Runc => "runc",
             Self::E2fs => "e2fsprogs",
             Self::Gcc => "gcc",
             Self::Make => "make",
@@ -145,6 +148,7 @@ impl Package {
             Self::Faketime => "faketime",
             Self::Curl => "curl",
             Self::Passt => "passt",
+            Self::Runc => "runc",
             Self::E2fs => "mke2fs",
             Self::Gcc => "gcc",
             Self::Make => "make",
@@ -177,8 +181,9 @@ impl Package {
         match self {
             // The package busybox has a program of the same name, which needs shared libraries.
             Self::Busybox => found.filter(|it| fs::read(it).is_ok_and(|file| !needs_loader(&file))),
-            // Debian installs mke2fs in a directory that is only in root's PATH.
+            // Debian installs these in a directory that is only in root's PATH.
             Self::E2fs => found.or_else(|| at("/usr/sbin/mke2fs")),
+            Self::Runc => found.or_else(|| at("/usr/sbin/runc")),
             Self::Libelf => at("/usr/include/gelf.h"),
             _ => found,
         }

@@ -1,0 +1,97 @@
+//! Starts the image that `boxbuild export --format container` writes, as runc does for docker and Kubernetes.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::LazyLock;
+
+use serde_json::{Value, json};
+use testbed::prerequisites::{Package, packages, with_program};
+use testbed::program::run;
+
+use crate::scenario::{Scenario, Step, UNHURRIED, bake, hello_checkout, tools};
+
+/// Starts the container, waits until its box is ready, and connects to its port from outside of its loopback. Then starts a
+/// second box in the container and ends its parent, which leaves an orphan to process 1. At last stops the container.
+const SESSION: &str = r#"
+runc run --bundle /bundle hello >/tmp/output 2>/tmp/messages </dev/null & runc=$!
+probe() { runc exec hello /usr/bin/boxlaunch --quiet health box 2>/dev/null; }
+until probe; do kill -0 $runc || break; sleep 0.5; done
+pid=$(runc state hello | sed -n 's/.*"pid": \([0-9]*\),.*/\1/p')
+nsenter -t $pid -n ifconfig lo:1 192.0.2.7 up
+nsenter -t $pid -n wget -qO- http://192.0.2.7:4088/
+runc exec hello /usr/bin/boxlaunch exec box hostname
+runc exec hello /usr/bin/boxlaunch ps --names
+grep -E '^(Uid|NoNewPrivs|CapEff|Seccomp):' /proc/$pid/status
+runc exec hello /usr/bin/boxlaunch run --quiet --detach --rm --budget off --name other /box
+runc exec hello /usr/bin/boxlaunch stop other
+sleep 2; echo zombies: $(cat /proc/[0-9]*/stat 2>/dev/null | grep -c '(boxlaunch) Z')
+runc kill hello TERM; wait $runc; echo stopped: $?
+cat /tmp/messages >&2
+"#;
+
+/// Makes the bundle of the image for runc. Its limits are those of docker's defaults that matter to boxlaunch, and a
+/// read-only root file system: no capabilities, no new privileges, and no namespaces.
+fn bundle(directory: &Path) {
+    let tools = tools();
+    fs::write(directory.join("Boxfile"), hello_checkout(directory)).unwrap();
+    let made = directory.join("hello.box");
+    bake(&directory.join("Boxfile"), &tools.programs.box_init, &made);
+    let (layout, bundle) = (directory.join("layout"), directory.join("bundle"));
+    let mut export = Command::new(&tools.programs.boxbuild);
+    export.arg("export").arg(&made).args(["--format", "container", "--launcher"]);
+    run(export.arg(&tools.programs.boxlaunch).arg("--output").arg(&layout)).unwrap();
+    let image = format!("{}:latest", layout.display());
+    run(Command::new("umoci").args(["unpack", "--image", &image]).arg(&bundle)).unwrap();
+    let path = bundle.join("config.json");
+    let mut config: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    confine(&mut config);
+    fs::write(&path, serde_json::to_vec(&config).unwrap()).unwrap();
+}
+
+fn confine(config: &mut Value) {
+    let kvm = json!({ "path": "/dev/kvm", "type": "c", "major": 10, "minor": 232, "fileMode": 0o660, "uid": 0, "gid": 104 });
+    let tmpfs = |at: &str| json!({ "destination": at, "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "nodev", "mode=1777"] });
+    config["root"]["readonly"] = json!(true);
+    config["process"]["terminal"] = json!(false);
+    config["process"]["noNewPrivileges"] = json!(true);
+    config["process"]["capabilities"] = json!({});
+    config["process"]["user"]["additionalGids"] = json!([104]);
+    let mounts = config["mounts"].as_array_mut().unwrap();
+    mounts.extend(["/run/boxlaunch", "/var/lib/boxlaunch"].map(tmpfs));
+    config["linux"]["devices"] = json!([kvm]);
+    config["linux"]["resources"]["devices"] = json!([
+        { "allow": false, "access": "rwm" },
+        { "allow": true, "type": "c", "major": 10, "minor": 232, "access": "rwm" },
+    ]);
+    // CLONE_NEWUSER of clone(2). ENOSYS makes a C library use clone(2) instead of clone3(2).
+    let user = json!({ "index": 0, "value": 0x1000_0000, "valueTwo": 0x1000_0000, "op": "SCMP_CMP_MASKED_EQ" });
+    config["linux"]["seccomp"] = json!({
+        "defaultAction": "SCMP_ACT_ALLOW",
+        "architectures": ["SCMP_ARCH_X86_64"],
+        "syscalls": [
+            { "names": ["unshare", "setns", "mount", "pivot_root"], "action": "SCMP_ACT_ERRNO" },
+            { "names": ["clone"], "action": "SCMP_ACT_ERRNO", "args": [user] },
+            { "names": ["clone3"], "action": "SCMP_ACT_ERRNO", "errnoRet": 38 },
+        ],
+    });
+}
+
+static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
+    packages(&[Package::Runc, Package::Umoci], &mut |line| println!("{line}")).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    bundle(directory.path());
+    let host = tools().host.clone().memory(1536).disk(directory.path().join("bundle"), "/bundle");
+    let host = with_program(host, &Package::Runc.path().unwrap(), "/bin/runc").unwrap();
+    Scenario::default().script(UNHURRIED, "session", SESSION).start(&host)
+});
+
+#[test]
+#[ignore = "one of the longer boots"]
+fn runc_starts_the_box_and_stops_it() {
+    let step = &STEPS["session"];
+    insta::assert_snapshot!(step.stdout);
+    let messages = &step.stderr;
+    assert!(messages.contains("user-namespace"), "the missing layers are named: {step:?}");
+}
