@@ -97,6 +97,39 @@ fn skopeo_reads_how_the_box_starts() {
     insta::assert_snapshot!(text);
 }
 
+/// Fails if the page names another command line, user, probe or limit than the image has.
+#[test]
+fn the_page_describes_the_image() {
+    let page = include_str!("../../docs/containers.md");
+    let made = Made::of(&small());
+    write(&made, "layout");
+    let layout = made.path("layout");
+    let config = &json_at(&blob(&layout, &manifest(&layout)["config"]))["config"];
+    let words = |list: &Value| {
+        let words: Vec<_> =
+            list.as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect();
+        words.join(" ")
+    };
+    let entrypoint = words(&config["Entrypoint"]);
+    let start = entrypoint.strip_prefix("/usr/bin/").unwrap().split(" --publish ").next().unwrap();
+    assert!(page.contains(&format!("| command | `{start} … /box`.")), "{start}");
+    assert!(
+        page.contains("`--publish 0.0.0.0:4088:4088`") && entrypoint.contains("0.0.0.0:4088:4088")
+    );
+    assert_eq!(config["User"], "65532:65532");
+    assert!(page.contains("| user | 65532, group 65532."));
+    let probe = words(&config["Healthcheck"]["Test"]).replace("CMD ", "").replace(' ', ", ");
+    assert!(page.contains(&format!("command: [{probe}]")), "{probe}");
+    assert!(
+        page.contains(&format!("at most {MAX_LAYERS} layers"))
+            && page.contains("From the 97th segment on")
+    );
+    assert!(
+        page.contains("`vnd.boxbuild.box.digest`")
+            && config["Labels"]["vnd.boxbuild.box.digest"].is_string()
+    );
+}
+
 /// `docker load` without a containerd image store reads the same files.
 #[test]
 fn skopeo_reads_the_archive_as_docker_does() {

@@ -158,7 +158,7 @@ pub(crate) struct RunArgs {
     grace: u32,
     /// After a signal, exit with the agent's status, or with 0 if the signal has ended the agent, and not with 128 + N. For
     /// services that are stopped by a signal.
-    #[arg(long, conflicts_with_all = ["command", "detach"])]
+    #[arg(long, conflicts_with_all = ["command", "detach", "emulated"])]
     pub(in crate::cli) clean_stop: bool,
     /// Run the box on an emulated CPU, without KVM. This is slow, and needs QEMU.
     #[arg(long)]
