@@ -42,7 +42,7 @@ fn machine(made: &TestBox) -> Machine {
     Machine {
         events: Events::new(vmm, listener, (nonce, Vec::new()), console).unwrap(),
         _volumes: Vec::new(),
-        _device: None,
+        device: None,
         agent_socket: None,
         network: None,
         _runtime: RuntimeDir::create(made.path()).unwrap(),
