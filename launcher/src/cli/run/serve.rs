@@ -131,7 +131,7 @@ impl Run<'_> {
         };
         let code = match ending {
             Ending::Signal(_) if self.args.clean_stop => {
-                self.status_after_signal(facts.agent_status)
+                clean_status(facts.agent_status, self.opened.plan().agent.stop_signal)
             }
             _ => ending.code(),
         };
@@ -141,18 +141,6 @@ impl Run<'_> {
         self.report((&record, &facts, ended.as_ref()), &agent_output, ending)?;
         // The status of a command is the exit code of the run, even if the agent has failed.
         Ok(if is_agents { self.judged(code, ended.as_ref()) } else { code })
-    }
-
-    /// Returns the exit code of `--clean-stop`: the status of the agent, or 0 if the signal that asked it to end has ended it.
-    fn status_after_signal(&self, agent: Option<u8>) -> u8 {
-        let asked = self.opened.plan().agent.stop_signal.unwrap_or(TERM);
-        let is_asked = |status| [TERM, asked].iter().any(|it| signal_code((*it).into()) == status);
-        match agent {
-            Some(status) if is_asked(status) => exit::DONE,
-            Some(status) => status,
-            // The VM was killed before the agent had ended.
-            None => signal_code(KILL),
-        }
     }
 
     /// If the task has failed, prints the reason. Returns the exit code of the run.
@@ -319,6 +307,17 @@ fn wait_for_end(client: &mut Client<'_>, agent_output: &mut Route) -> Result<(),
     }
 }
 
+/// Returns the exit code of `--clean-stop`: the status of the agent, or 0 if the signal that asked it to end has ended it.
+fn clean_status(agent: Option<u8>, stop_signal: Option<u8>) -> u8 {
+    let asked = [TERM, stop_signal.unwrap_or(TERM)];
+    match agent {
+        Some(status) if asked.iter().any(|it| signal_code((*it).into()) == status) => exit::DONE,
+        Some(status) => status,
+        // The VM was killed before the agent had ended.
+        None => signal_code(KILL),
+    }
+}
+
 /// How a box ended: its task, or `None` if it had none; or why the run failed.
 type Ended = Result<Option<EndedTask>, FailedRun>;
 
@@ -387,6 +386,22 @@ mod tests {
     use vmm::jail::Report;
 
     use super::*;
+
+    #[test]
+    fn a_clean_stop_has_the_status_of_the_agent() {
+        const QUIT: u8 = 3;
+        for (agent, stop_signal, expected) in [
+            (Some(0), None, 0),
+            (Some(143), None, 0),
+            (Some(131), Some(QUIT), 0),
+            (Some(131), None, 131),
+            (Some(7), None, 7),
+            (Some(137), None, 137),
+            (None, None, 137),
+        ] {
+            assert_eq!(clean_status(agent, stop_signal), expected, "{agent:?} {stop_signal:?}");
+        }
+    }
 
     #[test]
     fn a_start_over_its_budget_says_what_the_health_check_said() {
