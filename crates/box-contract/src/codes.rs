@@ -20,6 +20,7 @@ pub mod exit {
         LOCKED 3 "the lock is missing, out of date or malformed (`--locked`, `lock --check`, `verify --rebuild`, `attest`), or of another format epoch",
         OVER_BUDGET 4 "the startup budget is exceeded (`boxlaunch run`, `boxbuild budget`)",
         DIFFERENT 5 "a difference was found (`boxbuild diff`, `verify --rebuild`), or the box is damaged or has no trusted signature (`boxbuild verify`, `boxlaunch`)",
+        KEPT 6 "the new box did not become ready, and the old one runs (`boxlaunch update`)",
         BUG 70 "a bug in the program",
     }
 
@@ -119,6 +120,8 @@ error_codes! {
     StillRunning "still-running" "The box is still running",
     BoxEnded "box-ended" "The box ended before the awaited event",
     Refused "refused" "The box's supervisor did not do what was requested",
+    NotRepeatable "not-repeatable" "The run cannot be repeated with another box",
+    NotUpdated "not-updated" "The new box did not become ready, and the old one runs",
     VolumeNotFound "volume-not-found" "No volume has this name",
     VolumeExists "volume-exists" "There is a volume with this name already",
     VolumeInUse "volume-in-use" "A running box has the volume",
@@ -171,6 +174,7 @@ impl ErrorCode {
             Self::LockMissing | Self::LockOutOfDate | Self::LockEpoch => exit::LOCKED,
             Self::OverBudget => exit::OVER_BUDGET,
             Self::SignatureInvalid => exit::DIFFERENT,
+            Self::NotUpdated => exit::KEPT,
             _ => exit::FAILED,
         }
     }

@@ -20,6 +20,9 @@ pub enum RecordError {
     /// A box with this name exists already.
     #[error("the name {0} is taken by another box")]
     NameTaken(String),
+    /// Another process is updating the box with this name.
+    #[error("another command is updating the box {0}")]
+    BeingUpdated(String),
     /// The name is not valid for a box.
     #[error("{0:?} cannot be the name of a box")]
     BadName(String),

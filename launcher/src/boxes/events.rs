@@ -26,6 +26,9 @@ pub struct BoxEvent {
     pub status: Option<u8>,
     /// Why the box ended. `None` if its agent ended or a user stopped it.
     pub error: Option<String>,
+    /// The digest of the box that this one has replaced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<Digest>,
     /// The filter's decision about a connection, and the connection's result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connection: Option<Decision>,
@@ -40,6 +43,8 @@ named_enum! {
         Start "start",
         /// The agent of the box is ready.
         Ready "ready",
+        /// The box has replaced another one, whose name it has now.
+        Updated "updated",
         /// The filter has denied a connection of the box, or has allowed it and the connection has ended.
         Connection "connection",
         /// The business application's main program has ended with a different status than before.
@@ -55,10 +60,17 @@ named_enum! {
 #[derive(Debug)]
 pub struct RecordWatch {
     boxes: Boxes,
-    /// The records of the last read, by their names.
-    seen: BTreeMap<String, Record>,
-    /// The readers of the filters' logs, by the names of the boxes.
-    networks: BTreeMap<String, LogReader>,
+    /// The records of the last read. An update changes the names of boxes.
+    seen: BTreeMap<RunId, Record>,
+    /// The readers of the filters' logs.
+    networks: BTreeMap<RunId, LogReader>,
+}
+
+/// Identifies a run: when it began, and the process id of its supervisor.
+type RunId = (u64, u32);
+
+const fn run_id(record: &Record) -> RunId {
+    (record.created_ms, record.supervisor)
 }
 
 impl RecordWatch {
@@ -80,20 +92,19 @@ impl RecordWatch {
     /// If the records cannot be read.
     pub fn look(&mut self, sweep: bool) -> Result<Vec<BoxEvent>, OsError> {
         let records = if sweep { self.boxes.all()? } else { self.boxes.records()? };
-        let now: BTreeMap<_, _> = records.into_iter().map(|it| (it.name.clone(), it)).collect();
+        let now: BTreeMap<_, _> = records.into_iter().map(|it| (run_id(&it), it)).collect();
         let mut events = Vec::new();
-        for (name, before) in &self.seen {
-            match now.get(name) {
-                Some(after) if after.created_ms == before.created_ms => {
-                    events.extend(between(Some(before), after));
+        for (run, before) in &self.seen {
+            match now.get(run) {
+                Some(after) => events.extend(between(Some(before), after)),
+                None => {
+                    let successor = now.values().find(|it| it.name == before.name);
+                    events.extend(removed(before, successor));
                 }
-                after => events.extend(removed(before, after)),
             }
         }
-        let is_new = |it: &&Record| {
-            self.seen.get(&it.name).is_none_or(|before| before.created_ms != it.created_ms)
-        };
-        events.extend(now.values().filter(is_new).flat_map(|it| between(None, it)));
+        let new = now.iter().filter(|(run, _)| !self.seen.contains_key(run));
+        events.extend(new.flat_map(|(_, it)| between(None, it)));
         events.extend(self.connections(&now));
         events.sort_by_key(|event| event.time_ms);
         self.seen = now;
@@ -103,16 +114,16 @@ impl RecordWatch {
 
 impl RecordWatch {
     /// Returns the filters' decisions since the last read. A log that cannot be read is treated as empty.
-    fn connections(&mut self, now: &BTreeMap<String, Record>) -> Vec<BoxEvent> {
-        let is_same = |record: &Record| {
-            self.seen.get(&record.name).is_none_or(|it| it.created_ms == record.created_ms)
-        };
-        self.networks.retain(|name, _| now.get(name).is_some_and(is_same));
-        let filtered = now.values().filter(|it| it.network.mode == NetworkMode::Filtered);
+    fn connections(&mut self, now: &BTreeMap<RunId, Record>) -> Vec<BoxEvent> {
+        self.networks.retain(|run, _| now.contains_key(run));
+        let filtered = now.iter().filter(|it| it.1.network.mode == NetworkMode::Filtered);
         let mut events = Vec::new();
-        for record in filtered {
+        for (run, record) in filtered {
             let new = || self.boxes.network_log(&record.name);
-            let log = self.networks.entry(record.name.clone()).or_insert_with(new);
+            let log = self.networks.entry(*run).or_insert_with(new);
+            if self.seen.get(run).is_some_and(|before| before.name != record.name) {
+                log.move_to(&self.boxes.directory.join(&record.name));
+            }
             while let Ok(Some((time_ms, decision))) = log.next_decision() {
                 let connection = Some(decision);
                 events
@@ -125,7 +136,16 @@ impl RecordWatch {
 
 fn event(record: &Record, event: EventKind, time_ms: u64) -> BoxEvent {
     let (name, digest) = (record.name.clone(), record.digest);
-    BoxEvent { time_ms, event, name, digest, status: None, error: None, connection: None }
+    BoxEvent {
+        time_ms,
+        event,
+        name,
+        digest,
+        status: None,
+        error: None,
+        from: None,
+        connection: None,
+    }
 }
 
 /// Returns the events of a box between two versions of its record. Without `before`, returns all events in `after`.
@@ -136,6 +156,10 @@ fn between(before: Option<&Record>, after: &Record) -> Vec<BoxEvent> {
     }
     if let (None, Some(ready_ms)) = (before.and_then(|it| it.ready_ms), after.ready_ms) {
         events.push(event(after, EventKind::Ready, ready_ms));
+    }
+    if let (None, Some(updated)) = (before.and_then(|it| it.updated.as_ref()), &after.updated) {
+        let from = Some(updated.from);
+        events.push(BoxEvent { from, ..event(after, EventKind::Updated, updated.time_ms) });
     }
     let status = after.business_status;
     if status.is_some() && status != before.and_then(|it| it.business_status) {

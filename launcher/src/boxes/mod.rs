@@ -4,6 +4,7 @@
 //! <state>/boxes/                   0700
 //! <state>/boxes/.lock              locked while a record is created, removed or swept
 //! <state>/boxes/.locks/NAME        locked by the supervisor; removed once the record has the end of the box
+//! <state>/boxes/.updates/NAME      locked by the update of the box
 //! <state>/boxes/NAME/record.json   the state of the box
 //! <state>/boxes/NAME/agent.log     output of the agent; business.log: of the business application's main program
 //! <state>/boxes/NAME/result.json   the result of the task
@@ -19,6 +20,7 @@
 mod error;
 mod events;
 mod record;
+mod rename;
 mod run_log;
 pub mod task;
 
@@ -43,7 +45,8 @@ pub use crate::streams::log::since_epoch;
 pub use crate::streams::log::{LogReader, Logged, Logs};
 pub use error::RecordError;
 pub use events::{BoxEvent, EventKind, RecordWatch};
-pub use record::{Record, State};
+pub use record::{Record, State, Updated};
+pub use rename::Updating;
 pub use run_log::{Happened, KeptTrajectory, RunEntry, RunLog};
 
 /// The directory of the records in the state directory.
@@ -264,12 +267,18 @@ impl Boxes {
             Err(error) if error.is_absent() => Ok(None),
             read => {
                 let bytes = read.map_err(|error| OsError::file("read", &path)(error.into()))?;
-                Ok(serde_json::from_slice(&bytes).ok())
+                // Its directory, which another box may have had before, has the name of a box.
+                let record = serde_json::from_slice::<Record>(&bytes).ok();
+                Ok(record.map(|it| Record { name: name.to_owned(), ..it }))
             }
         }
     }
 
-    fn free_name(&self, base: &str) -> Result<String, RecordError> {
+    /// Returns a free name that begins with `base`.
+    ///
+    /// # Errors
+    /// [`RecordError::NameTaken`], or errors of the operating system.
+    pub fn free_name(&self, base: &str) -> Result<String, RecordError> {
         let base = if is_entry_name(base) { &base[..base.len().min(MAX_NAME - 5)] } else { "box" };
         for _ in 0..TRIES {
             let random = getrandom::u32().map_err(OsError::system("get random bytes"))?;

@@ -103,6 +103,25 @@ pub struct Record {
     pub error: Option<String>,
     /// Whether the record is removed when the box ends (`--rm`).
     pub remove: bool,
+    /// The options of `boxlaunch run` with which the box can be started again, without those that other fields have:
+    /// `published`, `volumes` and `remove`. `None` if the run cannot be repeated, because it was in the foreground.
+    #[serde(default)]
+    pub options: Option<Vec<String>>,
+    /// The box that this one has replaced.
+    #[serde(default)]
+    pub updated: Option<Updated>,
+}
+
+/// The box that another one has replaced.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Updated {
+    /// When it was replaced.
+    pub time_ms: u64,
+    /// The digest of the replaced box.
+    pub from: Digest,
+    /// The name under which the record and the logs of the replaced box are, unless they were removed. `None` if it was
+    /// started with `--rm`.
+    pub previous: Option<String>,
 }
 
 /// The state of a box.
@@ -168,6 +187,8 @@ impl Record {
             jail_missing: Vec::new(),
             error: None,
             remove: false,
+            options: None,
+            updated: None,
         }
     }
 

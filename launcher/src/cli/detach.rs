@@ -28,24 +28,32 @@ const DETACHED: u8 = 0;
 /// standard output.
 pub(super) fn run() -> Result<u8, Failure> {
     let signals = StopSignals::block()?;
-    let mut child = Command::new(SELF)
-        .args(env::args_os().skip(1))
-        .arg("--as-supervisor")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(OsError::system("start the supervisor"))?;
-    let Some(mut output) = child.stdout.take() else { return Ok(exit::BUG) };
-    let mut received = Vec::new();
-    while receive(&mut output, &mut received, &child, &signals)? {}
+    let mut supervisor = Command::new(SELF);
+    supervisor.args(env::args_os().skip(1)).arg("--as-supervisor");
+    let (mut received, code) = follow(&mut supervisor, &signals)?;
     let is_detached = received.pop_if(|last| *last == DETACHED).is_some();
     print(&String::from_utf8_lossy(&received))?;
-    if is_detached {
-        return Ok(exit::DONE);
+    Ok(if is_detached { exit::DONE } else { code() })
+}
+
+/// Starts a process without input, and waits until it has closed its standard output. Signals are forwarded to it. Returns
+/// the output, and the closure that waits for the process and returns its exit code.
+pub(super) fn follow(
+    command: &mut Command,
+    signals: &StopSignals,
+) -> Result<(Vec<u8>, impl FnOnce() -> u8), LaunchError> {
+    let started = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+    let mut child = started.map_err(OsError::system("start the supervisor"))?;
+    let mut received = Vec::new();
+    if let Some(mut output) = child.stdout.take() {
+        while receive(&mut output, &mut received, &child, signals)? {}
     }
-    let status = child.wait().map_err(OsError::system("wait for the supervisor"))?;
-    let code = status.code().and_then(|code| u8::try_from(code).ok());
-    Ok(code.unwrap_or_else(|| signal_code(Signal::SIGKILL as i32)))
+    let code = move || {
+        let code = child.wait().ok().and_then(|status| status.code());
+        let code = code.and_then(|code| u8::try_from(code).ok());
+        code.unwrap_or_else(|| signal_code(Signal::SIGKILL as i32))
+    };
+    Ok((received, code))
 }
 
 /// Waits for output of the supervisor, which is added to `received`, or for a signal, which is forwarded to the supervisor.

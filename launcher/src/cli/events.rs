@@ -60,13 +60,15 @@ fn show(event: &BoxEvent, args: &EventsArgs) -> Result<(), Failure> {
 fn line(event: &BoxEvent) -> String {
     let (seconds, kind) = (event.time_ms / 1000, event.event.name());
     let status = event.status.map(|status| format!(" with {status}")).unwrap_or_default();
+    let from = event.from.map(|digest| format!(" from {digest} to {}", event.digest));
+    let from = from.unwrap_or_default();
     let error =
         event.error.as_ref().map(|reason| format!(": {}", shown(reason))).unwrap_or_default();
     let connection = event.connection.as_ref();
     let connection = connection.map(|it| shown(&format!(" {} {it}", it.component.name())));
     let connection = connection.unwrap_or_default();
     format!(
-        "{seconds}.{:03} {kind} {}{status}{error}{connection}\n",
+        "{seconds}.{:03} {kind} {}{from}{status}{error}{connection}\n",
         event.time_ms % 1000,
         event.name
     )

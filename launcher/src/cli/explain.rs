@@ -325,6 +325,9 @@ fn of_record(error: &RecordError) -> Explanation {
             let help = "use another name, or remove the box that has it: `boxlaunch rm`, with --force if it runs";
             (NameTaken, help).into()
         }
+        RecordError::BeingUpdated(_) => {
+            (Busy, "wait until that update has ended: `boxlaunch ps` shows the box").into()
+        }
         RecordError::BadName(_) => (Usage, ENTRY_NAME_FORM).into(),
         RecordError::ResultPlace(_) => (Usage, "name a file, whose directory has to exist").into(),
     }

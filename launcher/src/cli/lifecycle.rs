@@ -22,11 +22,11 @@ use super::screen::Screen;
 use super::terminal::{is_quiet, json_line, notice, print};
 
 /// How long a box may take to end, in addition to its grace period.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// How long `attach` and `kill` wait for the end of a box after the end of its agent.
 const MOMENT: Duration = Duration::from_secs(1);
 /// The interval between two looks at the record.
-const LOOK: Duration = Duration::from_millis(5);
+pub(super) const LOOK: Duration = Duration::from_millis(5);
 
 /// Stops boxes: terminates their programs, and powers the VMs off.
 #[derive(Debug, clap::Args)]
@@ -227,7 +227,7 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<u8, Failure> {
 }
 
 /// Stops a box, and waits until it has ended.
-fn end(boxes: &Boxes, record: &Record, grace: Duration) -> Result<(), LaunchError> {
+pub(super) fn end(boxes: &Boxes, record: &Record, grace: Duration) -> Result<(), LaunchError> {
     if record.state == State::Ended {
         return Err(ClientError::NotRunning(record.name.clone()).into());
     }
@@ -275,7 +275,8 @@ fn signal_supervisor(record: &Record, grace: Duration) {
         .map(|pid| nix::sys::signal::kill(Pid::from_raw(pid), signal));
 }
 
-fn has_ended(boxes: &Boxes, record: &Record) -> Result<bool, RecordError> {
+/// Returns whether a run has ended, or its record is gone.
+pub(super) fn has_ended(boxes: &Boxes, record: &Record) -> Result<bool, RecordError> {
     match boxes.find(&record.name) {
         Err(RecordError::NoBox(_)) => Ok(true),
         // A new box may have the name by now.

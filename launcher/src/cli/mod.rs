@@ -41,6 +41,7 @@ mod stats;
 mod stored;
 mod task;
 mod terminal;
+mod update;
 mod usage;
 mod variables;
 mod verify;
@@ -84,12 +85,13 @@ struct Cli {
 }
 
 /// The exit codes of this program for its `--help`.
-pub(crate) const EXIT_CODES: [(u8, &str); 6] = [
+pub(crate) const EXIT_CODES: [(u8, &str); 7] = [
     (exit::DONE, "done"),
     (exit::FAILED, "the command failed; not healthy (`health`, `agent health`)"),
     (exit::USAGE, "the command line is wrong"),
     (exit::OVER_BUDGET, "the startup budget is exceeded (`run`)"),
     (exit::DIFFERENT, "the box is damaged, or has no trusted signature (`verify`)"),
+    (exit::KEPT, "the new box did not become ready, and the old one runs (`update`)"),
     (exit::BUG, "a bug in the program"),
 ];
 
@@ -120,6 +122,7 @@ enum Command {
     Stats(stats::StatsArgs),
     Port(list::PortArgs),
     Events(events::EventsArgs),
+    Update(update::UpdateArgs),
     Stop(lifecycle::StopArgs),
     Kill(lifecycle::KillArgs),
     Wait(lifecycle::WaitArgs),
@@ -167,6 +170,7 @@ impl Command {
             Self::Stats(args) => (stats::stats(args), args.json),
             Self::Port(args) => (list::port(args), false),
             Self::Events(args) => (events::events(args), args.json),
+            Self::Update(args) => (update::update(args), args.json),
             Self::Stop(args) => (lifecycle::stop(args), false),
             Self::Kill(args) => (lifecycle::kill(args), false),
             Self::Wait(args) => (lifecycle::wait(args), args.json),

@@ -87,6 +87,21 @@ impl GivenSecret {
         Ok(Self { name: name.to_owned(), source })
     }
 
+    /// Returns the option's value for another current directory: `NAME=SOURCE`. `None` if a path cannot be written.
+    pub(super) fn word(&self) -> Option<String> {
+        let source = match &self.source {
+            Source::Variable(variable) => format!("env:{variable}"),
+            Source::File(path) => format!("file:{}", std::path::absolute(path).ok()?.to_str()?),
+            Source::Stdin => "-".to_owned(),
+        };
+        Some(format!("{}={source}", self.name))
+    }
+
+    /// Returns the secret's name if its value comes from standard input.
+    pub(super) fn of_stdin(&self) -> Option<&str> {
+        (self.source == Source::Stdin).then_some(&self.name)
+    }
+
     fn read(&self) -> Result<Zeroizing<Vec<u8>>, Failure> {
         let name = &self.name;
         let value = match &self.source {

@@ -7,6 +7,7 @@
 mod builtin;
 pub mod copy;
 mod error;
+mod predecessor;
 pub mod skills;
 
 use std::fmt;
@@ -33,6 +34,7 @@ use crate::streams::output::Route;
 use crate::streams::tty::Tty;
 use crate::supervisor::{RUN, SOCKET};
 pub use error::ClientError;
+pub use predecessor::Predecessor;
 use vmm::runtime_dir;
 use vmm::signals::StopSignals;
 
@@ -161,19 +163,7 @@ impl<'a> Client<'a> {
         agent: Follow,
         signals: &'a StopSignals,
     ) -> Result<Self, ClientError> {
-        let gone = || ClientError::NotRunning(record.name.clone());
-        if !runtime_dir::is_ours(&record.runtime) {
-            return Err(gone());
-        }
-        let stream = UnixStream::connect(record.runtime.join(SOCKET)).map_err(|_| gone())?;
-        // Another box could have reused the directory, so the process id of the peer is checked. 0 is accepted: a peer in another
-        // PID namespace has this id, see
-        // [pid_namespaces(7)](https://man7.org/linux/man-pages/man7/pid_namespaces.7.html).
-        match peer(&stream) {
-            Ok(0) => {}
-            Ok(process) if process == record.supervisor => {}
-            _ => return Err(gone()),
-        }
+        let stream = supervisor_of(record)?;
         // While a box starts, its record has no protocol. In this case the newest one is assumed, and the supervisor checks each
         // request.
         let protocol = record.protocol.unwrap_or(PROTOCOL);
@@ -481,6 +471,23 @@ impl<'a> Client<'a> {
             Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(Some(Event::HungUp)),
             Err(error) => Err(OsError::system("read what the supervisor says")(error).into()),
         }
+    }
+}
+
+/// Connects to the supervisor of a box.
+fn supervisor_of(record: &Record) -> Result<UnixStream, ClientError> {
+    let gone = || ClientError::NotRunning(record.name.clone());
+    if !runtime_dir::is_ours(&record.runtime) {
+        return Err(gone());
+    }
+    let stream = UnixStream::connect(record.runtime.join(SOCKET)).map_err(|_| gone())?;
+    // Another box could have reused the directory, so the process id of the peer is checked. 0 is accepted: a peer in another
+    // PID namespace has this id, see
+    // [pid_namespaces(7)](https://man7.org/linux/man-pages/man7/pid_namespaces.7.html).
+    match peer(&stream) {
+        Ok(0) => Ok(stream),
+        Ok(process) if process == record.supervisor => Ok(stream),
+        _ => Err(gone()),
     }
 }
 

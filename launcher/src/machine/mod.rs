@@ -24,6 +24,7 @@ use box_contract::wire::{
     Window,
 };
 use nix::unistd::Pid;
+use host_fs::OsError;
 use safe_text::secrets::mask_words;
 use safe_text::shown;
 use vmm::signals::Stopped;
@@ -200,6 +201,14 @@ impl Machine {
     pub(crate) fn processes(&self) -> Vec<Pid> {
         let vmm = Pid::from_raw(self.vmm().cast_signed());
         [vmm].into_iter().chain(self.device.as_ref().and_then(Device::process)).collect()
+    }
+
+    /// Begins to accept the clients of ports that another box has handed over.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub(crate) fn open_ports(&mut self) -> Result<(), OsError> {
+        self.network.as_mut().map_or(Ok(()), |it| it.ports.open())
     }
 
     /// Returns the process id of the VMM.

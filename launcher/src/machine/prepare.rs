@@ -89,13 +89,14 @@ struct HostSockets {
 }
 
 impl HostSockets {
-    fn make(run: &BoxToRun<'_>, gifts: &HostResources) -> Result<Self, MachineError> {
+    fn make(run: &BoxToRun<'_>, gifts: &mut HostResources) -> Result<Self, MachineError> {
         let (plan, runtime) = (run.opened.plan(), &run.runtime);
+        let handed = gifts.handed.take();
         let places = |port| places(port, gifts.agent_socket.clone(), runtime);
         Ok(Self {
             agent: plan.agent.port.map(places).transpose()?,
             listener: Listener::bind(runtime.vmm_socket(CONTROL_SOCKET)?)?,
-            network: Sockets::make(runtime, &plan.network, &gifts.published)?,
+            network: Sockets::make(runtime, &plan.network, (&gifts.published, handed))?,
             carrier: passt::find(&gifts.network, run.programs)?,
             has_mounts: mounts::message(gifts, (u32::MAX, u32::MAX))?.is_some(),
         })

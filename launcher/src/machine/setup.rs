@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -61,6 +62,9 @@ pub struct HostResources {
     pub network: Given,
     /// The ports of components that clients on the host can connect to.
     pub published: Vec<Published>,
+    /// The sockets of these ports, in their order, if the box replaces another one. No client is accepted until
+    /// the box replaces it (`Machine::open_ports`).
+    pub handed: Option<Vec<TcpListener>>,
     /// The path for the agent's socket; by default, it is created in the private directory.
     pub agent_socket: Option<PathBuf>,
 }

@@ -53,6 +53,8 @@ pub(super) struct Visitor {
     pub(super) port: u16,
     /// When the client connected.
     pub(super) since: Instant,
+    /// Shared by all clients of the box that are connected.
+    pub(super) connected: Arc<()>,
 }
 
 /// The state of a component's connection.
@@ -198,8 +200,10 @@ impl Link {
         self.answer(HostNetwork::Open(OpenIn { stream: number, port: visitor.port }))?;
         let (inlet, carrier) = stream(number, self.out.clone(), &self.held);
         self.streams.insert(number, inlet);
+        let Visitor { client, connected, .. } = visitor;
         self.carriers.spawn(async move {
-            carrier.carry(visitor.client, std::future::pending()).await;
+            carrier.carry(client, std::future::pending()).await;
+            drop(connected);
             number
         });
         Ok(())

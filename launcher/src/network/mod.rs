@@ -14,30 +14,29 @@ mod error;
 pub mod given;
 mod link;
 pub(crate) mod passt;
+pub(crate) mod ports;
 mod publish;
 mod stream;
 
 use std::collections::BTreeMap;
 use std::future::pending;
-use std::io::ErrorKind;
-use std::net::SocketAddr;
+use std::net::TcpListener;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use box_contract::{ComponentName, NetworkMode, NetworkPlan, RunPlan};
 use egress_proxy::{Decision, Filter, Resolver};
 use host_fs::OsError;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use nix::sys::socket::{setsockopt, sockopt};
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::UnixListener;
 use tokio::sync::Mutex;
-use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::mpsc::{Receiver, channel};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::streams::control::{Listener, check_peer};
 use crate::streams::log::NetworkLog;
 use link::Visitor;
+use ports::{MAX_WAITING, PAUSE, Port, Ports};
 use vmm::NETWORK_SOCKET;
 use vmm::runtime_dir::RuntimeDir;
 
@@ -45,11 +44,6 @@ pub use error::NetworkError;
 pub use given::Given;
 pub use passt::why_no_network;
 pub use publish::Published;
-
-/// How many clients the queue of a component has room for, and how many may wait for that room at each published port.
-const MAX_WAITING: usize = 64;
-/// The pause after a failure to accept a connection, for example because too many files are open.
-const PAUSE: Duration = Duration::from_millis(100);
 
 /// The network of a box, which ends on drop.
 #[derive(Debug)]
@@ -62,6 +56,8 @@ pub(crate) struct Network {
     denied: Receiver<Decision>,
     /// The published ports. A host port that was 0 is the one that the kernel chose.
     pub(crate) published: Vec<Published>,
+    /// The sockets of the published ports.
+    pub(crate) ports: Ports,
     _tasks: JoinSet<()>,
 }
 
@@ -69,45 +65,46 @@ pub(crate) struct Network {
 #[derive(Debug)]
 pub(crate) struct Sockets {
     listener: Listener,
-    ports: Vec<(std::net::TcpListener, Published)>,
+    ports: Vec<Port>,
+    /// Whether another box still accepts the clients of the ports.
+    are_handed: bool,
 }
 
 impl Sockets {
     /// Creates the socket for the guest's connections and the sockets of published ports. Returns `None` if the box
-    /// needs none.
+    /// needs none. If another box has handed its sockets over, uses these, in the order of `published`.
     ///
     /// # Errors
     /// If a socket cannot be created, for example because another program uses the port.
     pub(crate) fn make(
         runtime: &RuntimeDir,
         plan: &NetworkPlan,
-        published: &[Published],
+        (published, handed): (&[Published], Option<Vec<TcpListener>>),
     ) -> Result<Option<Self>, NetworkError> {
         if plan.mode != NetworkMode::Filtered && published.is_empty() {
             return Ok(None);
         }
-        let ports = published.iter().map(bind).collect::<Result<_, _>>()?;
-        Ok(Some(Self { listener: Listener::bind(runtime.vmm_socket(NETWORK_SOCKET)?)?, ports }))
+        let are_handed = handed.is_some();
+        let ports: Result<_, _> = match handed {
+            Some(handed) => {
+                handed.into_iter().zip(published).map(|(it, port)| Port::handed(it, port)).collect()
+            }
+            None => published.iter().map(Port::bind).collect(),
+        };
+        let (ports, listener) = (ports?, Listener::bind(runtime.vmm_socket(NETWORK_SOCKET)?)?);
+        Ok(Some(Self { listener, ports, are_handed }))
     }
-}
-
-/// Listens at a port of the host.
-fn bind(wanted: &Published) -> Result<(std::net::TcpListener, Published), NetworkError> {
-    let refused = |source| NetworkError::Port { at: wanted.host, source };
-    let listener = std::net::TcpListener::bind(wanted.host).map_err(refused)?;
-    let host: SocketAddr = listener.local_addr().map_err(refused)?;
-    listener.set_nonblocking(true).map_err(refused)?;
-    Ok((listener, Published { host, ..*wanted }))
 }
 
 impl Network {
     /// Serves the network that a box gets (`given`) in the current runtime. Only the process `vmm` may connect, for its
-    /// guest. The filter's decisions are logged to `log`.
+    /// guest. The filter's decisions are logged to `log`. If another box has handed its ports over, no client is accepted
+    /// until [`Ports::open`].
     ///
     /// # Errors
     /// If the plan has a malformed rule, or the kernel refuses.
     pub(crate) fn serve(
-        Sockets { listener, ports }: Sockets,
+        Sockets { listener, ports, are_handed }: Sockets,
         (plan, given): (&RunPlan, &Given),
         vmm: u32,
         log: NetworkLog,
@@ -128,16 +125,16 @@ impl Network {
             doors.insert(component, sender);
             visitors.insert(component, Arc::new(Mutex::new(receiver)));
         }
-        let published = ports.iter().map(|(_, published)| *published).collect();
-        for (port, published) in ports {
-            let port = TcpListener::from_std(port);
-            let port = port.map_err(OsError::system("listen at a published port"))?;
-            let door = doors[&published.component].clone();
-            tasks.spawn(welcome(port, published.guest, door));
+        let published = ports.iter().map(|it| it.published).collect();
+        let queue = |port: &Port| doors[&port.published.component].clone();
+        let ports = ports.into_iter().map(|port| (queue(&port), port));
+        let mut ports = Ports::new(ports.map(|(queue, port)| (port, queue)).collect());
+        if !are_handed {
+            ports.open()?;
         }
         let watched = listener.watched().map_err(OsError::file("watch", listener.path()))?;
         tasks.spawn(accept(watched, vmm, filter.clone(), visitors));
-        Ok(Self { _listener: listener, filter, denied, published, _tasks: tasks })
+        Ok(Self { _listener: listener, filter, denied, published, ports, _tasks: tasks })
     }
 
     /// Waits for the filter's next denial. Never returns if there is no filter.
@@ -187,29 +184,6 @@ async fn accept(
             // After an error of the guest, the connection is only closed.
             drop(link::serve(stream, greeting, filter, &mut visitors).await);
         });
-    }
-}
-
-/// Accepts the clients of a published port.
-async fn welcome(listener: TcpListener, port: u16, door: Sender<Visitor>) {
-    let mut waiting = JoinSet::new();
-    loop {
-        while waiting.try_join_next().is_some() {}
-        match listener.accept().await {
-            Ok((client, _)) if waiting.len() < MAX_WAITING => {
-                // Do not delay small packets: the client and the component decide how bytes are combined into packets.
-                drop(client.set_nodelay(true));
-                // Without keepalive, a client that has vanished would stay connected forever.
-                let _unsupported = setsockopt(&client, sockopt::KeepAlive, &true);
-                let door = door.clone();
-                let visitor = Visitor { client, port, since: Instant::now() };
-                // The client waits until the component's queue has room.
-                waiting.spawn(async move { drop(door.send(visitor).await) });
-            }
-            Ok(_) => {}
-            Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
-            Err(_) => sleep(PAUSE).await,
-        }
     }
 }
 

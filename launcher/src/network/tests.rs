@@ -12,6 +12,7 @@ use egress_rules::{Local, Rules};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 use tokio::runtime::Builder;
+use tokio::sync::mpsc::Sender;
 use tokio::task::JoinHandle;
 
 use super::*;
@@ -192,7 +193,11 @@ fn a_client_of_a_published_port_reaches_the_component() {
         let (inside, _) = listener.accept().unwrap();
         inside.set_nonblocking(true).unwrap();
         let client = tokio::net::TcpStream::from_std(inside).unwrap();
-        guest.visitors.send(Visitor { client, port: 8000, since: Instant::now() }).await.unwrap();
+        guest
+            .visitors
+            .send(Visitor { client, port: 8000, since: Instant::now(), connected: Arc::default() })
+            .await
+            .unwrap();
         let Some(HostNetwork::Open(open)) = guest.hear().await else { panic!() };
         assert_eq!((open.stream, open.port), (1, 8000));
         outside.write_all(b"request").unwrap();
@@ -300,7 +305,7 @@ fn a_port_that_is_taken_is_an_error_before_the_box_starts() {
     let published = Published { host, guest: 80, component: ComponentName::Agent };
     let runtime = RuntimeDir::create(directory.path()).unwrap();
     let plan = NetworkPlan::default();
-    assert!(Sockets::make(&runtime, &plan, &[]).unwrap().is_none(), "nothing to do");
-    let error = Sockets::make(&runtime, &plan, &[published]).unwrap_err().to_string();
+    assert!(Sockets::make(&runtime, &plan, (&[], None)).unwrap().is_none(), "nothing to do");
+    let error = Sockets::make(&runtime, &plan, (&[published], None)).unwrap_err().to_string();
     assert!(error.starts_with(&format!("cannot publish a port at {host}: ")), "{error}");
 }

@@ -4,6 +4,7 @@ use box_contract::wire::{Follow, GuestMessage, HostMessage, ProgramId, Signal};
 use nix::libc::SIGKILL;
 
 use super::clients::{FromClient, MAX_CLIENTS};
+use super::hand_over::HAND_OVER;
 use super::{CONTINUE, Flow, Supervisor, failed};
 
 /// How many clients may wait for the guest's answers to [`HostMessage::Measure`].
@@ -37,6 +38,16 @@ impl Supervisor {
                 }
             }
             FromClient::Rules { .. } => {}
+            FromClient::HandOver { client } => {
+                if let Err(reason) = self.hand_over(client) {
+                    self.clients.send(client, &failed(HAND_OVER, &reason), None);
+                }
+            }
+            FromClient::TakeOver { client, take } => {
+                if let Err(reason) = self.give_way(client, &take) {
+                    self.clients.send(client, &failed(HAND_OVER, &reason), None);
+                }
+            }
             FromClient::Misused { client, reason } => {
                 self.clients.send(client, &failed("understand its client", &reason), None);
             }
@@ -48,6 +59,7 @@ impl Supervisor {
     /// Removes a client that has disconnected, and kills its command.
     fn part(&mut self, client: u64) {
         self.clients.remove(client);
+        self.part_successor(client);
         if let Some(id) = self.programs.of(client) {
             self.machine.tell(&HostMessage::Signal(Signal { id, signal: SIGKILL }));
         }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,10 +10,10 @@ use std::time::Duration;
 
 use box_contract::wire::{
     CLIENT_PROTOCOL, ClientMessage, FRAME_COST, Follow, Frames, GuestMessage, HostMessage,
-    RuleChange,
+    RuleChange, TakeOver,
 };
 use host_fs::OsError;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, Interest};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc::{
@@ -22,6 +23,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
 use super::programs::Grant;
+use crate::streams::attached;
 use crate::streams::control::CHUNK;
 
 /// How long a client may take to send its greeting.
@@ -52,6 +54,10 @@ pub(super) enum FromClient {
     Asked { client: u64, message: HostMessage },
     /// A client has sent changes of the rules for the box's filter.
     Rules { client: u64, rules: RuleChange },
+    /// A client, the supervisor of a box that replaces this one, asks for the sockets of the published ports.
+    HandOver { client: u64 },
+    /// That client now has this box's name and accepts the clients of its ports.
+    TakeOver { client: u64, take: TakeOver },
     /// A client has sent something that clients never send.
     Misused { client: u64, reason: String },
     /// A client has disconnected.
@@ -62,6 +68,8 @@ pub(super) enum FromClient {
 #[derive(Debug)]
 struct Frame {
     bytes: Vec<u8>,
+    /// The files that are attached to the frame.
+    files: Vec<OwnedFd>,
     _grant: Option<Arc<Grant>>,
 }
 
@@ -173,12 +181,27 @@ impl Clients {
 
     /// Sends a message to a client; removes the client if its queue is too large.
     pub(super) fn send(&mut self, client: u64, message: &GuestMessage, grant: Option<&Arc<Grant>>) {
+        self.send_with(client, message, Vec::new(), grant);
+    }
+
+    /// Sends a message to which files are attached.
+    pub(super) fn send_files(&mut self, client: u64, message: &GuestMessage, files: Vec<OwnedFd>) {
+        self.send_with(client, message, files, None);
+    }
+
+    fn send_with(
+        &mut self,
+        client: u64,
+        message: &GuestMessage,
+        files: Vec<OwnedFd>,
+        grant: Option<&Arc<Grant>>,
+    ) {
         let mut bytes = Vec::new();
         let fits = message.write(&mut bytes).is_ok();
         let Some(to) = self.connected.get(&client).filter(|_| fits) else { return };
         let cost = cost(&bytes);
         let queued = to.queued.fetch_add(cost, Ordering::Relaxed) + cost;
-        let sent = to.queue.send(Frame { bytes, _grant: grant.cloned() });
+        let sent = to.queue.send(Frame { bytes, files, _grant: grant.cloned() });
         if sent.is_err() || queued > MAX_QUEUED {
             self.remove(client);
         }
@@ -246,12 +269,22 @@ async fn write(
     delivered: Arc<AtomicUsize>,
 ) {
     while let Some(frame) = frames.recv().await {
-        if stream.write_all(&frame.bytes).await.is_err() {
+        let Ok(sent) = attach(stream.as_ref(), &frame).await else { return };
+        if stream.write_all(&frame.bytes[sent..]).await.is_err() {
             return;
         }
         queued.fetch_sub(cost(&frame.bytes), Ordering::Relaxed);
         delivered.fetch_add(1, Ordering::Relaxed);
     }
+}
+
+/// Sends the beginning of a frame that has files. Returns how many bytes were sent: none of a frame without files.
+async fn attach(stream: &UnixStream, frame: &Frame) -> io::Result<usize> {
+    if frame.files.is_empty() {
+        return Ok(0);
+    }
+    let send = || attached::send(stream, &frame.bytes, &frame.files);
+    stream.async_io(Interest::WRITABLE, send).await
 }
 
 /// Reads a client's messages until it disconnects or sends something invalid.
@@ -293,6 +326,14 @@ fn asked(client: u64, rest: &mut &[u8]) -> io::Result<Option<FromClient>> {
         Ok(Some(ClientMessage::Rules(rules))) => {
             *rest = own;
             Ok(Some(FromClient::Rules { client, rules }))
+        }
+        Ok(Some(ClientMessage::HandOver(_))) => {
+            *rest = own;
+            Ok(Some(FromClient::HandOver { client }))
+        }
+        Ok(Some(ClientMessage::TakeOver(take))) => {
+            *rest = own;
+            Ok(Some(FromClient::TakeOver { client, take }))
         }
         _ => {
             let message = HostMessage::read(rest)?;

@@ -11,6 +11,7 @@
 
 mod asked;
 mod clients;
+mod hand_over;
 mod network;
 mod orphans;
 mod programs;
@@ -45,6 +46,7 @@ use crate::streams::control::watched;
 use crate::supervisor::wall_clock::WallClock;
 use clients::Clients;
 use orphans::Orphans;
+use hand_over::Retiring;
 use programs::Programs;
 use vmm::runtime_dir::RuntimeDir;
 use vmm::signals::StopSignals;
@@ -93,6 +95,20 @@ impl Started {
                 Err(error)
             }
         }
+    }
+
+    /// Accepts the clients of the ports that another box has handed over.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn open_ports(&mut self) -> Result<(), OsError> {
+        let _runtime = self.runtime.enter();
+        self.machine.open_ports()
+    }
+
+    /// Writes the logs to the directory of `entry`, after the record was renamed.
+    pub fn move_logs(&mut self, entry: &Entry) {
+        self.machine.logs.move_to(entry.directory());
     }
 
     /// Serves the box on a new thread. Returns a connection to the supervisor, and the thread, whose result has the
@@ -153,6 +169,8 @@ impl Started {
                 reported: BTreeSet::new(),
                 result: Vec::new(),
                 has_failed: false,
+                successor: None,
+                retiring: None,
             };
             supervisor.run(signals.as_ref()).await
         });
@@ -205,6 +223,10 @@ struct Supervisor {
     result: Vec<u8>,
     /// Whether the box is ending because of an error.
     has_failed: bool,
+    /// The client that has the sockets of this box, because it is the supervisor of the box that replaces this one.
+    successor: Option<u64>,
+    /// The end of the box after another one has replaced it.
+    retiring: Option<Retiring>,
 }
 
 /// Whether to continue to serve the box.
@@ -275,6 +297,7 @@ impl Supervisor {
                     self.grant(granted);
                     CONTINUE
                 }
+                () = hand_over::drained(self.retiring.as_ref()) => self.retire(),
                 now_ns = self.wall_clock.next() => {
                     self.machine.tell(&HostMessage::Clock(HostTime { now_ns }));
                     CONTINUE
@@ -353,7 +376,7 @@ impl Supervisor {
             // The channel itself handles the greeting.
             GuestMessage::Ready(_) | GuestMessage::Hello(_) => {}
             // Ignored: only the supervisor may send these, because the guest does not decide about denials.
-            GuestMessage::Denied(_) => {}
+            GuestMessage::Denied(_) | GuestMessage::Handed(_) => {}
         }
         Ok(CONTINUE)
     }

@@ -1,12 +1,13 @@
 //! The messages that only a client of a running box's supervisor sends, over the supervisor's Unix socket.
 //!
 //! A client first sends a [`Greeting`], and then the [`HostMessage`](super::HostMessage)s that the supervisor sends to
-//! init, or a [`RuleChange`]. Each connection may have one command, whose id the supervisor chooses. The supervisor
+//! init, a [`RuleChange`], or the requests of a box that replaces this one: [`HandOver`] and [`TakeOver`]. Each connection may have one command, whose id the supervisor chooses. The supervisor
 //! answers with [`GuestMessage`](super::GuestMessage)s, which identify each program by its
 //! [`ProgramId`](super::ProgramId). A client grants no credit for output: backpressure works because the supervisor
 //! grants init credit only for output that the client has read.
 
 use std::io::{self, Read, Write};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +24,12 @@ messages! {
         129 => Greeting(Greeting),
         /// Changes the rules of the box's filter.
         130 => Rules(RuleChange),
+        /// Asks for the sockets of the box's published ports. The supervisor answers with
+        /// [`Handed`](super::GuestMessage::Handed), to which the sockets are attached, and goes on accepting clients.
+        131 => HandOver(HandOver),
+        /// Tells the supervisor that the client, another box's supervisor, now has the box's name and accepts the clients of
+        /// its ports. The supervisor answers with [`Handed`](super::GuestMessage::Handed), and ends its box.
+        132 => TakeOver(TakeOver),
     }
 }
 
@@ -35,6 +42,33 @@ pub struct Greeting {
     /// The messages about the agent that the client gets.
     pub agent: Follow,
 }
+
+/// The request for the sockets of published ports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HandOver {}
+
+/// The request to end in favour of another box.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TakeOver {
+    /// The name that the other box has had until now. The two boxes exchange their names.
+    pub name: String,
+    /// How long open connections to published ports may last before the box is stopped, in milliseconds.
+    pub drain_ms: u32,
+}
+
+impl TakeOver {
+    /// Returns how long open connections may last.
+    pub const fn drain(&self) -> Duration {
+        Duration::from_millis(self.drain_ms as u64)
+    }
+}
+
+/// The answer to a [`HandOver`] or a [`TakeOver`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Handed {}
 
 /// New rules for the box's connections.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

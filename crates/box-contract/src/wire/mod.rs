@@ -119,6 +119,8 @@ messages! {
         10 => Event(GuestEvent),
         /// A part of a trajectory, sent before the agent's [`GuestMessage::Exited`].
         11 => Trajectory(Trajectory),
+        /// A request of a box that replaces this one is fulfilled. Only a supervisor sends it, to its clients.
+        12 => Handed(Handed),
     }
 }
 
@@ -147,7 +149,9 @@ mod sizes;
 mod usage;
 mod variable;
 
-pub use client::{CLIENT_PROTOCOL, ClientMessage, Follow, Greeting, RuleChange};
+pub use client::{
+    CLIENT_PROTOCOL, ClientMessage, Follow, Greeting, HandOver, Handed, RuleChange, TakeOver,
+};
 pub use command::{
     Builtin, Exec, Exited, Input, InputEnd, Resize, SkillTask, TaskResult, TerminalSize,
     lacked_memory,

@@ -1,5 +1,6 @@
 //! `boxlaunch run`: boots a box, enforces the budget of its start, and runs its agent or a command.
 
+mod again;
 mod modes;
 mod network;
 mod options;
@@ -7,6 +8,7 @@ mod serve;
 mod volumes;
 
 use std::fs::File;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,7 +18,8 @@ use box_contract::wire::Secret;
 use box_contract::{ComponentName, ErrorCode, RunPlan, TaskPlan};
 use box_layout::OpenBox;
 use boxlaunch::boxes::task::{Task, write_result};
-use boxlaunch::boxes::{self, Boxes, Entry, Record};
+use boxlaunch::boxes::{self, Boxes, Entry, Record, State};
+use boxlaunch::client::Predecessor;
 use boxlaunch::host::{self, kvm::DEVICE};
 use boxlaunch::machine::variables::GivenVariable;
 use boxlaunch::machine::{BoxToRun, HostResources, MachineError, StartPolicy};
@@ -47,6 +50,7 @@ use super::variables::{self, Assigned};
 use super::{detach, emulated, given_file, kept, memory, pull, secrets, shares, task};
 use serve::Run;
 
+pub(super) use again::{Replaces, options_of};
 pub(crate) use options::RunArgs;
 pub(super) use options::{NetworkChoice, seconds, whole_number};
 
@@ -99,7 +103,10 @@ fn boot(
     // While `_held` exists, the store keeps the box. It exists until the run ends, even a detached one.
     let (opened, _held) = args.open()?;
     let Checked { component, env, given } = checked(args, &opened)?;
-    let asked = Asked::of(args, opened.plan(), given)?;
+    let mut asked = Asked::of(args, opened.plan(), given)?;
+    if args.detach {
+        asked.options = again::options(args, opened.plan(), &env)?;
+    }
     let state = paths::state()?;
     boxes::check_owner(&state)?;
     args.check_scratch(opened.plan(), &state)?;
@@ -110,6 +117,7 @@ fn boot(
     let emulation = emulated::emulation(args, opened.plan());
     let tried = host::ensure_kvm(Path::new(SELF), &state)
         .map_err(|error| error::of_kvm(&error, emulation.as_ref()))?;
+    let predecessor = asked.take_ports(args, &Boxes::new(&state))?;
     let runtime = RuntimeDir::create(&paths::runtime_base())?;
     let record = boot.record(&asked, &runtime);
     let mut entry = Boxes::new(&state).create(args.name.as_deref(), record)?;
@@ -120,7 +128,7 @@ fn boot(
     match boot.start(asked, (runtime, &mut entry), &mut agent_output, started + tried) {
         Ok(started) => {
             let run = Run { args, opened: &opened, component, env, signals, screen, result };
-            run.serve(started, entry, agent_output)
+            run.serve((started, predecessor), entry, agent_output)
         }
         Err(failure) => {
             note_failure(entry, &failure);
@@ -141,6 +149,10 @@ struct Asked {
     shares: Vec<HostShare>,
     network: Given,
     variables: Vec<GivenVariable>,
+    /// The sockets of the box that this one replaces.
+    handed: Option<Vec<TcpListener>>,
+    /// The options with which the run can be repeated.
+    options: Option<Vec<String>>,
 }
 
 impl Asked {
@@ -155,7 +167,27 @@ impl Asked {
                 .inspect(|it| shares::look_for_large(it, terminal::notice))?,
             network: network::given(args, plan)?,
             variables,
+            handed: None,
+            options: None,
         })
+    }
+
+    /// If the run replaces a box that runs, takes the sockets of that box's published ports.
+    fn take_ports(
+        &mut self,
+        args: &RunArgs,
+        boxes: &Boxes,
+    ) -> Result<Option<Predecessor>, LaunchError> {
+        let Some(name) = args.replaces.as_ref().and_then(|it| it.name.as_deref()) else {
+            return Ok(None);
+        };
+        let record = boxes.find(name)?;
+        if record.state == State::Ended {
+            return Ok(None);
+        }
+        let (predecessor, sockets) = Predecessor::ask(&record)?;
+        self.handed = Some(sockets);
+        Ok(Some(predecessor))
     }
 }
 
@@ -202,6 +234,7 @@ impl Boot<'_> {
             network_local: asked.network.local.iter().map(Local::plan).collect(),
             env: asked.variables.iter().cloned().map(GivenVariable::masked).collect(),
             task: asked.task.as_ref().map(Task::new).or_else(|| record.task.clone()),
+            options: asked.options.clone(),
             ..record
         }
     }
@@ -261,6 +294,7 @@ impl Boot<'_> {
             task: asked.task,
             network: asked.network,
             published: self.args.published.clone(),
+            handed: asked.handed,
             agent_socket: record.agent_socket.clone(),
         })
     }
@@ -316,6 +350,15 @@ fn checked(args: &RunArgs, opened: &OpenBox) -> Result<Checked, Failure> {
     let lacks: Vec<_> = lacks.chain(variables::lacking(&given, &args.env, plan)).collect();
     Lack::check(&lacks)?;
     Ok(Checked { component: component(args.component, has)?, env, given })
+}
+
+/// Checks a start of `opened` that another process will make. Returns the directories that the box would see.
+pub(super) fn check(args: &RunArgs, opened: &OpenBox) -> Result<Vec<HostShare>, Failure> {
+    let plan = opened.plan();
+    checked(args, opened)?;
+    network::given(args, plan)?;
+    args.check_scratch(plan, &paths::state()?)?;
+    shares::resolved(args, plan)
 }
 
 /// Checks that the component of each published port exists, and that no port of the host is published twice.

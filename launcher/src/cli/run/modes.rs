@@ -19,6 +19,9 @@ pub(super) fn check(args: &RunArgs) -> Result<(), Failure> {
     if args.as_supervisor && !args.detach {
         return Err(usage("--as-supervisor is for boxlaunch's own use", "leave it out"));
     }
+    if (args.replaces.is_some() || args.drain.is_some()) && !args.detach {
+        return Err(usage("--replaces is for boxlaunch's own use", "leave it out"));
+    }
     if !args.command.is_empty() {
         return Ok(());
     }
@@ -101,6 +104,12 @@ mod tests {
         decision("detach", &["--detach"], &[COMMAND, EMULATED, &["until-ready"]]),
         // For boxlaunch's internal use.
         decision("as_supervisor", &["--as-supervisor"], &[COMMAND, EMULATED, NOT_DETACHED]),
+        decision("replaces", &["--replaces", DIGEST], &[COMMAND, EMULATED, NOT_DETACHED]),
+        decision(
+            "drain",
+            &["--replaces", DIGEST, "--drain", "1"],
+            &[COMMAND, EMULATED, NOT_DETACHED],
+        ),
         decision("nested", &["--nested"], &[EMULATED]),
         decision("name", &["--name", "n"], &[EMULATED]),
         // A run on the virtual host leaves no record.

@@ -23,6 +23,7 @@ use vmm::jail::Policy;
 
 use nix::unistd::geteuid;
 
+use super::again::Replaces;
 use crate::cli::command::CommandOptions;
 use crate::cli::error::Failure;
 use crate::cli::found;
@@ -59,6 +60,12 @@ pub(crate) struct RunArgs {
     /// Be the process that keeps running.
     #[arg(long, hide = true, requires = "detach")]
     pub(in crate::cli) as_supervisor: bool,
+    /// Be the process that replaces this box, whose name and ports it gets if that box runs.
+    #[arg(long, hide = true, requires = "detach", value_name = "DIGEST[/NAME]")]
+    pub(in crate::cli) replaces: Option<Replaces>,
+    /// How many seconds the clients of the replaced box may stay connected.
+    #[arg(long, hide = true, requires = "replaces", value_name = "SECONDS", value_parser = seconds(0))]
+    pub(in crate::cli) drain: Option<u32>,
     /// The name by which other commands address the box [default: the box's own name with a random suffix].
     #[arg(long, value_name = "NAME", conflicts_with = "emulated")]
     pub(in crate::cli) name: Option<String>,
@@ -67,24 +74,24 @@ pub(crate) struct RunArgs {
     pub(in crate::cli) rm: bool,
     /// The number of virtual CPUs [default: the box's].
     #[arg(long, value_name = "N", value_parser = whole_number(1, MAX_CPUS), allow_negative_numbers = true)]
-    cpus: Option<u8>,
+    pub(in crate::cli) cpus: Option<u8>,
     /// The memory of the VM in MiB. The limits of the components in the Boxfile still apply [default: the box's].
     #[arg(long, value_name = "MIB", value_parser = mebibytes(MIN_VM_MIB, MAX_VM_MIB))]
     pub(in crate::cli) memory: Option<u32>,
     /// The maximum number of virtual CPUs that the box may ask for [default: as many as this host has, but at least 2].
     #[arg(long, value_name = "N", value_parser = whole_number(1, u8::MAX), allow_negative_numbers = true)]
-    max_cpus: Option<u8>,
+    pub(in crate::cli) max_cpus: Option<u8>,
     /// The maximum memory that the box may ask for, in MiB [default: half of this host's, but at least 1024 if the host has
     /// that much].
     #[arg(long, value_name = "MIB", value_parser = mebibytes(1, u32::MAX))]
-    max_memory: Option<u32>,
+    pub(in crate::cli) max_memory: Option<u32>,
     /// The maximum size of all scratch disks of the box together, such as 20GiB [default: half of the free space where they
     /// lie].
     #[arg(long, value_name = "SIZE", value_parser = bytes, conflicts_with = "emulated")]
     pub(in crate::cli) max_scratch: Option<u64>,
     /// Start the box only if it has this digest.
     #[arg(long, value_name = "DIGEST")]
-    expect: Option<Digest>,
+    pub(in crate::cli) expect: Option<Digest>,
     /// When to pull the box of a registry [default: missing].
     #[arg(long, value_enum, value_name = "POLICY")]
     pub(in crate::cli) pull: Option<PullPolicy>,
@@ -155,7 +162,7 @@ pub(crate) struct RunArgs {
     /// How many seconds programs may take to end when the box is stopped.
     #[arg(long, value_name = "SECONDS", default_value_t = 2)]
     #[arg(value_parser = seconds(0), allow_negative_numbers = true)]
-    grace: u32,
+    pub(in crate::cli) grace: u32,
     /// After a signal, exit with the agent's status, or with 0 if the signal has ended the agent, and not with 128 + N. For
     /// services that are stopped by a signal.
     #[arg(long, conflicts_with_all = ["command", "detach", "emulated"])]
@@ -177,20 +184,6 @@ pub(crate) struct RunArgs {
     pub(in crate::cli) command: Vec<String>,
     #[command(flatten)]
     pub(in crate::cli) options: CommandOptions,
-}
-
-#[cfg(test)]
-impl RunArgs {
-    /// Parses the words after `boxlaunch run`.
-    pub(in crate::cli) fn of_words<'w>(
-        words: impl IntoIterator<Item = impl AsRef<str> + 'w>,
-    ) -> clap::error::Result<Self> {
-        use clap::{Args as _, FromArgMatches as _};
-        let words = words.into_iter().map(|it| it.as_ref().to_owned());
-        let command = Self::augment_args(clap::Command::new("run"));
-        let matches = command.try_get_matches_from(std::iter::once("run".to_owned()).chain(words));
-        Self::from_arg_matches(&matches?)
-    }
 }
 
 impl RunArgs {
@@ -241,6 +234,8 @@ impl RunArgs {
             network_local: _,
             detach: _,
             as_supervisor: _,
+            replaces: _,
+            drain: _,
             name: _,
             rm: _,
             cpus,

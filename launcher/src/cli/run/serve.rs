@@ -10,8 +10,8 @@ use box_contract::wire::{Exited, Follow};
 use box_contract::{ComponentName, ErrorCode, exit};
 use box_layout::OpenBox;
 use boxlaunch::boxes::task::EndedTask;
-use boxlaunch::boxes::{Entry, Record};
-use boxlaunch::client::{Client, ClientError, CommandSetup};
+use boxlaunch::boxes::{Entry, Record, Updated, since_epoch};
+use boxlaunch::client::{Client, ClientError, CommandSetup, Predecessor};
 use boxlaunch::machine::because;
 use boxlaunch::machine::report::{CommandReport, RunFacts, budget_table, run_report};
 use boxlaunch::streams::StreamError;
@@ -24,6 +24,7 @@ use safe_text::shown;
 use serde_json::json;
 use vmm::signals::{StopSignals, Stopped};
 
+use super::note_failure;
 use super::options::{BudgetPolicy, RunArgs};
 use crate::cli::error::{Failure, of_run, signal_code};
 use crate::cli::launch_error::{FailedRun, LaunchError};
@@ -75,7 +76,7 @@ impl Run<'_> {
     /// Runs the command, or waits for the end of the agent, and stops the box. A detached box keeps running. Returns the exit code.
     pub(super) fn serve(
         &self,
-        started: Started,
+        (mut started, predecessor): (Started, Option<Predecessor>),
         mut entry: Entry,
         mut agent_output: Route,
     ) -> Result<u8, Failure> {
@@ -84,6 +85,14 @@ impl Run<'_> {
         if over.is_some() {
             let reason = over_budget_reason(&facts);
             entry.update(|record| record.error = Some(reason))?;
+        }
+        if over.is_none()
+            && let Err(error) = self.replace(&mut started, &mut entry, predecessor)
+        {
+            drop(started);
+            let failure = FailedRun::from(error);
+            note_failure(entry, &failure);
+            return Err(of_run(failure, None));
         }
         let record = entry.record.clone();
         let terms = Terms {
@@ -141,6 +150,35 @@ impl Run<'_> {
         self.report((&record, &facts, ended.as_ref()), &agent_output, ending)?;
         // The status of a command is the exit code of the run, even if the agent has failed.
         Ok(if is_agents { self.judged(code, ended.as_ref()) } else { code })
+    }
+
+    /// Replaces the box of `--replaces`, now that this one is ready. If that box runs, takes its name, and accepts the clients
+    /// of its ports.
+    fn replace(
+        &self,
+        started: &mut Started,
+        entry: &mut Entry,
+        predecessor: Option<Predecessor>,
+    ) -> Result<(), LaunchError> {
+        let Some(replaces) = &self.args.replaces else { return Ok(()) };
+        let (own, from) = (entry.record.name.clone(), replaces.from);
+        let (Some(predecessor), Some(name)) = (predecessor, &replaces.name) else {
+            let previous = replaces.name.clone();
+            let updated = Some(Updated { time_ms: since_epoch(), from, previous });
+            return Ok(entry.update(|record| record.updated = updated)?);
+        };
+        // Once the other box ends, a signal that has arrived before must not end this one.
+        if let Some(signal) = self.signals.next()? {
+            return Err(Stopped(signal).into());
+        }
+        let drain = Duration::from_secs(self.args.drain.unwrap_or_default().into());
+        predecessor.take_over(&own, drain)?;
+        let previous = (!self.args.rm).then_some(own);
+        entry.record.updated = Some(Updated { time_ms: since_epoch(), from, previous });
+        // Only this box can serve the clients now, even if its record cannot be written at the moment.
+        drop(entry.renamed(name));
+        started.move_logs(entry);
+        Ok(started.open_ports()?)
     }
 
     /// If the task has failed, prints the reason. Returns the exit code of the run.

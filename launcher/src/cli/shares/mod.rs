@@ -93,6 +93,23 @@ impl ShareArg {
         }
     }
 
+    /// Returns the option's value for another current directory. `declared` are the shares of the box. `None` if the path
+    /// cannot be written.
+    pub(super) fn word(&self, declared: &[SharePlan]) -> Option<String> {
+        let absolute = |path: &Path| Some(std::path::absolute(path).ok()?.to_str()?.to_owned());
+        match self {
+            Self::Declared { name, host } => {
+                let proposed = || declared.iter().find(|it| it.name == *name)?.host.as_deref();
+                let host = host.as_deref().or_else(|| proposed().map(Path::new))?;
+                Some(format!("{name}={}", absolute(host)?))
+            }
+            Self::Own { host, guest, access } => {
+                let access = if *access == Access::ReadWrite { ":rw" } else { "" };
+                Some(format!("{}:{guest}{access}", absolute(host)?))
+            }
+        }
+    }
+
     fn name(&self) -> Option<&str> {
         match self {
             Self::Declared { name, .. } => Some(name),

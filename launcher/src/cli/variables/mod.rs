@@ -13,7 +13,7 @@ use boxlaunch::machine::variables::GivenVariable;
 use checkout::dotenv::{self, MAX_DOTENV};
 use diagnostics::suggest::nearest;
 use diagnostics::{Source, Sources};
-use safe_text::secrets::masked_env_file;
+use safe_text::secrets::{looks_secret, masked_env_file};
 
 use super::error::{self, Failure, usage};
 use super::given_file;
@@ -53,6 +53,12 @@ impl EnvOption {
         }
     }
 
+    /// Returns the name of a variable that is to have the value of boxlaunch's environment, which lacks it.
+    pub(super) fn unset(&self) -> Option<&str> {
+        let is_unset = self.value.is_none() && env::var_os(&self.name).is_none();
+        is_unset.then_some(&self.name)
+    }
+
     /// Returns whether the value comes from `variable` in boxlaunch's environment.
     pub(super) fn is_from(&self, variable: &str) -> bool {
         self.value.is_none() && self.name == variable
@@ -85,6 +91,17 @@ impl Assigned {
     /// Returns `NAME=VALUE` for a command, or `None` if the variable is for one component only.
     pub(super) fn of_command(&self) -> Option<String> {
         self.component.is_none().then(|| format!("{}={}", self.name, self.value))
+    }
+
+    /// Returns the variable as an option of a run that repeats this one. A value that looks like a secret is not repeated:
+    /// the variable then has the value that it has where the run is repeated. `None` if a file sets the variable.
+    pub(super) fn repeated(&self) -> Option<String> {
+        if self.place.is_some() {
+            return None;
+        }
+        let component = self.component.map_or_else(String::new, |it| format!("{}/", it.name()));
+        let is_secret = looks_secret(&self.name, &self.value);
+        Some(if is_secret { format!("--env={component}{}", self.name) } else { self.word() })
     }
 
     /// Returns the variable as an option of a command line.

@@ -164,6 +164,13 @@ impl Logs {
         }
     }
 
+    /// Continues in the files of the same names in `directory`, to which the logs were moved.
+    pub(crate) fn move_to(&mut self, directory: &Path) {
+        self.network.0.lock().unwrap_or_else(PoisonError::into_inner).move_to(directory);
+        let logs = [&mut self.agent, &mut self.business, &mut self.events, &mut self.trajectories];
+        logs.into_iter().for_each(|it| it.move_to(directory));
+    }
+
     /// Returns why a log lacks its last entries.
     pub(crate) fn failed(&self) -> Option<String> {
         let network = self.network.0.lock().unwrap_or_else(PoisonError::into_inner).failed.clone();
@@ -175,6 +182,11 @@ impl Logs {
 /// Returns the path of a component's log.
 fn current(directory: &Path, component: ComponentName) -> PathBuf {
     directory.join(format!("{}.log", component.name()))
+}
+
+/// Returns the path of a log that was moved to `directory`.
+fn moved(path: &Path, directory: &Path) -> PathBuf {
+    path.file_name().map_or_else(|| path.to_owned(), |name| directory.join(name))
 }
 
 /// Returns the path of a log's older file.
@@ -198,6 +210,10 @@ struct Log {
 impl Log {
     fn new(path: PathBuf) -> Self {
         Self { path, file: None, size: 0, failed: None, rate: None, held: Held::default() }
+    }
+
+    fn move_to(&mut self, directory: &Path) {
+        self.path = moved(&self.path, directory);
     }
 
     /// Sets a rate limit for the log.
@@ -345,6 +361,11 @@ impl LogReader {
 
     fn at(path: PathBuf) -> Self {
         Self { path, file: None, frames: Frames::default() }
+    }
+
+    /// Continues in `directory`, to which the log was moved.
+    pub(crate) fn move_to(&mut self, directory: &Path) {
+        self.path = moved(&self.path, directory);
     }
 
     /// Returns the next entry; `None` at the end. More entries may follow later.

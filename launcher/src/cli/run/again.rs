@@ -1,0 +1,170 @@
+//! The options with which a run can be repeated: `boxlaunch update` starts another box with them.
+
+use std::path::{Path, absolute};
+use std::str::FromStr;
+
+use box_contract::{RunPlan, size};
+use box_digest::Digest;
+use boxlaunch::boxes::Record;
+use clap::{Args as _, FromArgMatches as _, ValueEnum};
+
+use super::RunArgs;
+use crate::cli::error::Failure;
+use crate::cli::secrets;
+use crate::cli::variables::Assigned;
+
+/// The box that a run replaces: `DIGEST[/NAME]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::cli) struct Replaces {
+    /// The digest of the replaced box.
+    pub(in crate::cli) from: Digest,
+    /// The name of the replaced box: the name that the new box gets if the replaced one runs, and otherwise the name under
+    /// which its record is kept.
+    pub(in crate::cli) name: Option<String>,
+}
+
+impl FromStr for Replaces {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (digest, name) = match text.split_once('/') {
+            Some((digest, name)) => (digest, Some(name.to_owned())),
+            None => (text, None),
+        };
+        let from = digest.parse().map_err(|_| "write DIGEST or DIGEST/NAME")?;
+        Ok(Self { from, name })
+    }
+}
+
+impl Replaces {
+    /// Returns the option's value.
+    pub(in crate::cli) fn word(&self) -> String {
+        let name = self.name.iter().map(|name| format!("/{name}"));
+        self.from.to_string() + &name.collect::<String>()
+    }
+}
+
+/// Returns the options that start a box as `args` has started this one, from any directory: without the box itself, its name,
+/// and the options that other fields of the record have. `None` if one of them cannot be written as text.
+pub(super) fn options(
+    args: &RunArgs,
+    plan: &RunPlan,
+    env: &[Assigned],
+) -> Result<Option<Vec<String>>, Failure> {
+    let secrets = secrets::checked(args, plan)?;
+    let secrets = secrets.iter().map(|it| Some(format!("--secret={}", it.word()?)));
+    let shares = args.shares.iter().map(|it| Some(format!("--share={}", it.word(&plan.shares)?)));
+    let skills = args.skills.iter().map(|(name, host)| path(&format!("--skill={name}="), host));
+    let files = args.env_files.iter().map(|it| path("--env-file=", it));
+    let written = secrets.chain(shares).chain(skills).chain(files).chain(paths(args));
+    let written: Option<Vec<_>> = written.collect();
+    let env = env.iter().filter_map(Assigned::repeated);
+    Ok(written.map(|it| plain(args).into_iter().chain(env).chain(it).collect()))
+}
+
+/// Returns the options whose values are paths of this host.
+fn paths(args: &RunArgs) -> impl Iterator<Item = Option<String>> {
+    // Destructures the struct, so that a new option does not compile until it is handled.
+    let RunArgs {
+        console,
+        agent_socket,
+        // The caller of `options` has the box, its name and the store.
+        subject: _,
+        name: _,
+        expect: _,
+        pull: _,
+        registries: _,
+        // The record has these.
+        rm: _,
+        volumes: _,
+        published: _,
+        // `options` adds these.
+        secrets: _,
+        shares: _,
+        skills: _,
+        env: _,
+        env_files: _,
+        // `plain` adds these.
+        verify: _,
+        cpus: _,
+        memory: _,
+        max_cpus: _,
+        max_memory: _,
+        max_scratch: _,
+        budget: _,
+        jail: _,
+        network: _,
+        network_local: _,
+        startup_timeout: _,
+        grace: _,
+        // An update is refused.
+        task: _,
+        result: _,
+        // Not in a detached run, or the options of each start.
+        json: _,
+        raw: _,
+        detach: _,
+        as_supervisor: _,
+        replaces: _,
+        drain: _,
+        component: _,
+        emulated: _,
+        host_kernel: _,
+        nested: _,
+        until_ready: _,
+        options: _,
+        command: _,
+    } = args;
+    let console = console.as_deref().map(|it| path("--console=", it));
+    let socket = agent_socket.as_deref().map(|it| path("--agent-socket=", it));
+    console.into_iter().chain(socket)
+}
+
+/// Returns an option with the absolute form of a path.
+fn path(option: &str, path: &Path) -> Option<String> {
+    Some(option.to_owned() + absolute(path).ok()?.to_str()?)
+}
+
+/// Returns the options whose values are words and numbers.
+fn plain(args: &RunArgs) -> Vec<String> {
+    let name = |value: &dyn Fn() -> Option<clap::builder::PossibleValue>| {
+        value().map(|it| it.get_name().to_owned())
+    };
+    let values = [
+        ("--budget", name(&|| args.budget.to_possible_value())),
+        ("--jail", name(&|| args.jail.and_then(|it| it.to_possible_value()))),
+        ("--network", name(&|| args.network.to_possible_value())),
+        ("--startup-timeout", Some(args.startup_timeout.to_string())),
+        ("--grace", Some(args.grace.to_string())),
+        ("--cpus", args.cpus.map(|it| it.to_string())),
+        ("--memory", args.memory.map(|it| it.to_string())),
+        ("--max-cpus", args.max_cpus.map(|it| it.to_string())),
+        ("--max-memory", args.max_memory.map(|it| it.to_string())),
+        ("--max-scratch", args.max_scratch.map(size::written)),
+    ];
+    let values = values.into_iter().filter_map(|(name, it)| Some(format!("{name}={}", it?)));
+    let local = args.network_local.iter().map(|it| format!("--network-local={it}"));
+    let verify = args.verify.then(|| "--verify".to_owned());
+    values.chain(local).chain(verify).collect()
+}
+
+/// Returns the options with which the box of a record can be started again, or `None` if the record has none.
+pub(in crate::cli) fn options_of(record: &Record) -> Option<Vec<String>> {
+    let mut words = record.options.clone()?;
+    words.extend(record.published.iter().map(|it| format!("--publish={it}")));
+    words.extend(record.volumes.iter().map(|it| format!("--volume={}:{}", it.volume, it.guest)));
+    words.extend(record.remove.then(|| "--rm".to_owned()));
+    Some(words)
+}
+
+impl RunArgs {
+    /// Parses the words after `boxlaunch run`.
+    pub(in crate::cli) fn of_words<'w>(
+        words: impl IntoIterator<Item = impl AsRef<str> + 'w>,
+    ) -> clap::error::Result<Self> {
+        let words = words.into_iter().map(|it| it.as_ref().to_owned());
+        let command = Self::augment_args(clap::Command::new("run"));
+        let matches = command.try_get_matches_from(std::iter::once("run".to_owned()).chain(words));
+        Self::from_arg_matches(&matches?)
+    }
+}

@@ -1,0 +1,438 @@
+//! `boxlaunch update`: replaces the box of a detached run by another one, with the same options.
+//!
+//! If both boxes can run at the same time, the new one starts first. Its supervisor then takes the name and the published ports
+//! from the supervisor of the old one ([`Predecessor`](boxlaunch::client::Predecessor)), so the end of this command in the middle
+//! changes nothing. Otherwise the old box is stopped first, and started again if the new one does not become ready.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use box_cache::Held;
+use box_contract::{ErrorCode, exit};
+use box_digest::Digest;
+use boxlaunch::boxes::{Boxes, Record, RecordError, State};
+use boxlaunch::client::ClientError;
+use cli_common::store::BoxArgument;
+use cli_registry::RegistryOptions;
+use safe_text::shown;
+use serde_json::{Value, json};
+use vmm::signals::StopSignals;
+
+use super::error::{Failure, usage};
+use super::launch_error::LaunchError;
+use super::lifecycle::{LOOK, PATIENCE, end, has_ended};
+use super::paths::{self, SELF};
+use super::pull::{self, PullPolicy};
+use super::run::{self, Replaces, RunArgs, options_of, seconds};
+use super::secrets::GivenSecret;
+use super::stored::PROGRAM;
+use super::terminal::{is_quiet, json_line, notice, painted, print};
+use super::{detach, found};
+
+/// Replaces the box of a run by another one, with the same name, options and published ports.
+///
+/// The new box starts first. Once its agent is ready, it accepts the clients of the published ports, and the old box is stopped.
+/// No client is refused meanwhile. A box with a volume, a writable share, or a file or socket at a path of its own is stopped
+/// first. If the new box does not become ready, the old one goes on, or is started again, and boxlaunch exits with 6.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct UpdateArgs {
+    /// The name of the box that runs, which the new box gets.
+    #[arg(value_name = "NAME")]
+    name: String,
+    #[command(flatten)]
+    subject: BoxArgument,
+    /// Print one JSON object instead.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Update only if the new box has this digest.
+    #[arg(long, value_name = "DIGEST")]
+    expect: Option<Digest>,
+    /// When to pull the new box from a registry [default: missing].
+    #[arg(long, value_enum, value_name = "POLICY")]
+    pull: Option<PullPolicy>,
+    #[command(flatten)]
+    registries: RegistryOptions,
+    /// How many seconds the clients of published ports may stay connected to the old box before it is stopped.
+    #[arg(long, value_name = "SECONDS", default_value_t = 5)]
+    #[arg(value_parser = seconds(0), allow_negative_numbers = true)]
+    drain: u32,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  boxlaunch update hello ./hello.box
+  boxlaunch update hello registry.example.com/hello:2 --json";
+
+/// How an update ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// The box already runs.
+    Unchanged,
+    /// The new box runs.
+    Updated,
+    /// The new box did not become ready, and the old one goes on.
+    Kept,
+    /// The new box did not become ready, and the old one was started again.
+    Restored,
+    /// Neither runs.
+    Stopped,
+}
+
+impl Outcome {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Unchanged => "unchanged",
+            Self::Updated => "updated",
+            Self::Kept => "kept",
+            Self::Restored => "restored",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+/// The result of an update.
+#[derive(Debug)]
+struct Report {
+    outcome: Outcome,
+    /// The name under which the record and the logs of the old run are, if they are kept under another name.
+    previous: Option<String>,
+    /// The name under which the record and the logs of a start that failed are.
+    failed: Option<String>,
+    /// The errors of starts that failed, as JSON.
+    errors: Vec<Value>,
+}
+
+/// Runs `boxlaunch update`.
+pub(crate) fn update(args: &UpdateArgs) -> Result<u8, Failure> {
+    let boxes = Boxes::new(&paths::state()?);
+    let _alone = boxes.updating(&args.name)?;
+    let old = boxes.find(&args.name)?;
+    let options = repeatable(&old)?;
+    let run = args.run(&options)?;
+    check_sources(&run)?;
+    if let Some(code) = pull::before(&run)? {
+        return Ok(code);
+    }
+    run.load()?;
+    let (opened, _held) = run.open()?;
+    let to = opened.digest;
+    if to == old.digest {
+        let report =
+            Report { outcome: Outcome::Unchanged, previous: None, failed: None, errors: vec![] };
+        return args.end(&report, (old.digest, to));
+    }
+    let has_writable = run::check(&run, &opened)?.iter().any(|it| it.is_writable());
+    let signals = StopSignals::block()?;
+    let alone = why_alone(&run, has_writable);
+    let update = Update { args, boxes, old, run, options, to, signals };
+    let report = match alone {
+        None => update.beside()?,
+        Some(reason) => {
+            if !args.json && !is_quiet() {
+                let name = &args.name;
+                notice(&format!("boxlaunch: {name} is stopped first, because it has {reason}\n"));
+            }
+            update.in_turn()?
+        }
+    };
+    args.end(&report, (update.old.digest, to))
+}
+
+/// Returns the options of a run that can be repeated.
+fn repeatable(old: &Record) -> Result<Vec<String>, Failure> {
+    let name = old.name.clone();
+    match old.state {
+        State::Starting => return Err(LaunchError::StillStarting(name).into()),
+        State::Ended => return Err(ClientError::NotRunning(name).into()),
+        State::Running => {}
+    }
+    if old.task.is_some() {
+        let help = "wait for its end with `boxlaunch wait`, and run the new box";
+        return Err(not_repeatable(
+            &name,
+            "its agent works on a task, which would begin again",
+            help,
+        ));
+    }
+    options_of(old).ok_or_else(|| {
+        let help = "stop it, and run the new box with --detach";
+        not_repeatable(
+            &name,
+            "it was not started with `run --detach`, or by an older boxlaunch",
+            help,
+        )
+    })
+}
+
+fn not_repeatable(name: &str, reason: &str, help: &str) -> Failure {
+    let message = format!("the run of {name} cannot be repeated with another box: {reason}");
+    Failure::new((ErrorCode::NotRepeatable, shown(help)), shown(&message))
+}
+
+/// Checks that this process can read the values that the record lacks.
+fn check_sources(run: &RunArgs) -> Result<(), Failure> {
+    for secret in &run.secrets {
+        if let Some(name) = GivenSecret::parse(secret)?.of_stdin() {
+            let message =
+                format!("the secret {name} came from standard input, which is not there any more");
+            return Err(Failure::new(
+                (
+                    ErrorCode::NotRepeatable,
+                    "run the new box with `--secret NAME=file:PATH` or `env:VARIABLE`",
+                ),
+                message,
+            ));
+        }
+    }
+    let Some(unset) = run.env.iter().find_map(|it| it.unset()) else { return Ok(()) };
+    let message = format!(
+        "the value of the variable {unset} was not recorded, because it looks like a secret"
+    );
+    Err(usage(&message, &format!("run `export {unset}=…` first")))
+}
+
+/// Returns why the new box cannot run beside the old one. `None` if it can.
+fn why_alone(run: &RunArgs, has_writable: bool) -> Option<&'static str> {
+    if !run.volumes.is_empty() {
+        Some("a volume")
+    } else if has_writable {
+        Some("a writable share")
+    } else if run.agent_socket.is_some() {
+        Some("a socket at a path of its own")
+    } else if run.console.is_some() {
+        Some("a file for its console")
+    } else if run.published.len() > MAX_HANDED {
+        Some("too many published ports to hand over")
+    } else {
+        None
+    }
+}
+
+/// The most published ports that a box can hand over.
+const MAX_HANDED: usize = 253;
+
+impl UpdateArgs {
+    /// Returns the command line that starts the new box.
+    fn run(&self, options: &[String]) -> Result<RunArgs, Failure> {
+        let words = ["--detach", "box"].map(str::to_owned);
+        let parsed = RunArgs::of_words(options.iter().chain(&words));
+        let parsed = parsed.map_err(|error| {
+            let reason = error.to_string();
+            let reason = reason.lines().next().unwrap_or_default();
+            let help = "stop it, and run the new box";
+            not_repeatable(
+                &self.name,
+                &format!("its options are of another version: {reason}"),
+                help,
+            )
+        })?;
+        Ok(RunArgs {
+            subject: self.subject.clone(),
+            json: self.json,
+            expect: self.expect,
+            pull: self.pull,
+            registries: self.registries.clone(),
+            ..parsed
+        })
+    }
+
+    /// Prints the result, and returns the exit code.
+    fn end(&self, report: &Report, (from, to): (Digest, Digest)) -> Result<u8, Failure> {
+        let name = &self.name;
+        let failure = failure(report.outcome, name, from);
+        if self.json {
+            let Report { outcome, previous, failed, errors } = report;
+            let mut object = json!({
+                "name": name, "result": outcome.name(), "from": from, "to": to, "previous": previous, "failed": failed,
+            });
+            if let Some(failure) = &failure {
+                let own: Value = serde_json::from_str(&failure.json()).unwrap_or_default();
+                let own = own["errors"].as_array().cloned().unwrap_or_default();
+                object["errors"] = errors.iter().cloned().chain(own).collect();
+            }
+            print(&json_line(&object)?)?;
+            return Ok(failure.map_or(exit::DONE, |it| it.exit));
+        }
+        if let Some(failure) = failure {
+            notice(&(painted(&failure.text()) + "\n"));
+            return Ok(failure.exit);
+        }
+        print(&match report.outcome {
+            Outcome::Unchanged => format!("{name} is unchanged: {to} runs already\n"),
+            _ => format!("{name} is updated from {from} to {to}\n"),
+        })?;
+        Ok(exit::DONE)
+    }
+}
+
+/// Returns the error of an update after which the new box does not run.
+fn failure(outcome: Outcome, name: &str, from: Digest) -> Option<Failure> {
+    let logs = "`boxlaunch ps -a` lists the start that failed, and `boxlaunch logs` has its output";
+    let (code, help, message) = match outcome {
+        Outcome::Unchanged | Outcome::Updated => return None,
+        Outcome::Kept => {
+            (ErrorCode::NotUpdated, logs, format!("{name} was not updated: {from} goes on"))
+        }
+        Outcome::Restored => {
+            let message = format!("{name} was not updated: {from} was started again");
+            (ErrorCode::NotUpdated, logs, message)
+        }
+        Outcome::Stopped => {
+            let message = format!("{name} was not updated, and does not run any more");
+            (ErrorCode::NotRunning, logs, message)
+        }
+    };
+    Some(Failure::new((code, help), message))
+}
+
+/// An update whose new box is known to accept the options of the old one.
+struct Update<'a> {
+    args: &'a UpdateArgs,
+    boxes: Boxes,
+    /// The box that runs.
+    old: Record,
+    /// The command line of the new box.
+    run: RunArgs,
+    options: Vec<String>,
+    /// The digest of the new box.
+    to: Digest,
+    signals: StopSignals,
+}
+
+impl Update<'_> {
+    /// Starts the new box under another name. Its supervisor exchanges the names once its agent is ready.
+    fn beside(&self) -> Result<Report, Failure> {
+        let (name, from) = (self.args.name.clone(), self.old.digest);
+        let other = self.boxes.free_name(&name)?;
+        let replaces = Replaces { from, name: Some(name) };
+        let errors = self.start(&self.args.subject, &other, &replaces)?;
+        match self.current()? {
+            Some(now) if self.is_old(&now) => {
+                let goes_on = now.state == State::Running;
+                let outcome = if goes_on { Outcome::Kept } else { Outcome::Stopped };
+                let failed = self.exists(&other).then_some(other);
+                Ok(Report { outcome, previous: None, failed, errors })
+            }
+            Some(now) if now.state == State::Running => {
+                self.await_end(&other)?;
+                let previous = self.exists(&other).then_some(other);
+                Ok(Report { outcome: Outcome::Updated, previous, failed: None, errors: vec![] })
+            }
+            _ => Ok(Report { outcome: Outcome::Stopped, previous: None, failed: None, errors }),
+        }
+    }
+
+    /// Stops the old box, starts the new one, and starts the old one again if the new one does not become ready.
+    fn in_turn(&self) -> Result<Report, Failure> {
+        let (old, name) = (&self.old, &self.args.name);
+        // The store keeps the old box until this update ends.
+        let (again, _held) = self.old_again()?;
+        end(&self.boxes, old, self.run.grace())?;
+        let previous = self.boxes.set_aside(name)?;
+        let replaces = Replaces { from: old.digest, name: previous.clone() };
+        let mut errors = self.start(&self.args.subject, name, &replaces)?;
+        if self.runs()? {
+            return Ok(Report {
+                outcome: Outcome::Updated,
+                previous,
+                failed: None,
+                errors: vec![],
+            });
+        }
+        let failed = self.boxes.set_aside(name)?;
+        let replaces = Replaces { from: self.to, name: failed.clone() };
+        errors.extend(self.start(&again, name, &replaces)?);
+        let outcome = if self.runs()? { Outcome::Restored } else { Outcome::Stopped };
+        Ok(Report { outcome, previous, failed, errors })
+    }
+
+    /// Starts a box with the options of the old one. Returns the errors as JSON, if the start fails.
+    fn start(
+        &self,
+        subject: &BoxArgument,
+        name: &str,
+        replaces: &Replaces,
+    ) -> Result<Vec<Value>, Failure> {
+        let mut start = Command::new(SELF);
+        start.args(["run", "--detach", "--name", name, "--replaces", &replaces.word()]);
+        start.args([format!("--drain={}", self.args.drain)]).args(&self.options);
+        start.args(self.args.json.then_some("--json")).args(is_quiet().then_some("--quiet"));
+        for (option, path) in [
+            ("--store", &subject.store.store),
+            ("--registry-config", &self.args.registries.registry_config),
+        ] {
+            if let Some(path) = path {
+                start.arg(option).arg(path);
+            }
+        }
+        start.args((self.args.pull == Some(PullPolicy::Never)).then_some("--pull=never"));
+        start.arg(&subject.reference);
+        let (output, code) = detach::follow(&mut start, &self.signals)?;
+        if code() == exit::DONE {
+            return Ok(Vec::new());
+        }
+        let report: Value = serde_json::from_slice(&output).unwrap_or_default();
+        Ok(report["errors"].as_array().cloned().unwrap_or_default())
+    }
+
+    /// Returns how to name the old box for another start: by its digest or, if no store has it, by its directory.
+    ///
+    /// # Errors
+    /// If the box is not found any more. Nothing has been stopped yet.
+    fn old_again(&self) -> Result<(BoxArgument, Option<Held>), Failure> {
+        let Record { digest, directory, name, .. } = &self.old;
+        let pinned = format!("{directory}@{digest}");
+        for reference in [digest.to_string(), pinned].map(PathBuf::from) {
+            let store = self.args.subject.store.clone();
+            let subject = BoxArgument { reference, store };
+            let found = subject.find(&PROGRAM);
+            if let Some((_, held)) = found.ok().and_then(|it| found::open_to_run(it).ok()) {
+                return Ok((subject, held));
+            }
+        }
+        let message = format!(
+            "the box of {name} could not be started again: {directory} has another one by now"
+        );
+        let help = "stop it, and run the new box; build new versions into other directories, or into the store";
+        Err(Failure::new((ErrorCode::BoxNotFound, help), shown(&message)))
+    }
+
+    /// Waits until the old box, which has another name now, has ended.
+    fn await_end(&self, name: &str) -> Result<(), Failure> {
+        let old = Record { name: name.to_owned(), ..self.old.clone() };
+        let drain = Duration::from_secs(self.args.drain.into());
+        let deadline = Instant::now() + drain + self.run.grace() + PATIENCE;
+        while !has_ended(&self.boxes, &old)? {
+            if Instant::now() > deadline {
+                return Err(RecordError::StillRunning(name.to_owned()).into());
+            }
+            sleep(LOOK);
+        }
+        Ok(())
+    }
+
+    /// Returns the box that has the name now.
+    fn current(&self) -> Result<Option<Record>, Failure> {
+        match self.boxes.find(&self.args.name) {
+            Err(RecordError::NoBox(_)) => Ok(None),
+            found => Ok(Some(found?)),
+        }
+    }
+
+    /// Returns whether a box that is ready has the name.
+    fn runs(&self) -> Result<bool, Failure> {
+        Ok(self.current()?.is_some_and(|it| it.state == State::Running))
+    }
+
+    fn is_old(&self, record: &Record) -> bool {
+        let run = |it: &Record| (it.created_ms, it.supervisor);
+        run(record) == run(&self.old)
+    }
+
+    fn exists(&self, name: &str) -> bool {
+        self.boxes.find(name).is_ok()
+    }
+}
