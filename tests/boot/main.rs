@@ -51,6 +51,7 @@ mod stored;
 mod task;
 mod trusted;
 mod tutorial;
+mod update;
 #[path = "../../boxfile-spec/src/schema/json/validator.rs"]
 mod validator;
 mod volumes;

@@ -313,3 +313,82 @@ fn what_a_guest_changes_is_written_once_in_a_second_and_in_the_end() {
     entry.end(None, None).unwrap();
     assert_eq!(status(), Some(7));
 }
+
+#[test]
+fn two_boxes_that_run_exchange_their_names_with_their_logs_and_locks() {
+    let made = Fixture::new();
+    let boxes = made.boxes();
+    let mut watch = RecordWatch::new(boxes.clone(), 0).unwrap().0;
+    let old = Record { created_ms: 1, ..made.record() };
+    let mut old = boxes.create(Some("one"), old).unwrap();
+    let new = Record { created_ms: 2, ..made.record() };
+    let mut new = boxes.create(Some("one-2f0a"), new).unwrap();
+    let (mut old_log, mut new_log) = (old.logs(None).unwrap(), new.logs(None).unwrap());
+    watch.look(true).unwrap();
+
+    old.exchange("one-2f0a").unwrap();
+    old_log.move_to(old.directory());
+    assert_eq!(boxes.find("one").unwrap().created_ms, 2, "before its supervisor knows");
+    let updated = Updated { time_ms: 5, from: new.record.digest, previous: None };
+    new.record.updated = Some(updated.clone());
+    new.renamed("one").unwrap();
+    new_log.move_to(new.directory());
+    old_log.write(&output(b"of the old one"), Instant::now());
+    new_log.write(&output(b"of the new one"), Instant::now());
+    assert_eq!(logged(&boxes)[0].data, b"of the new one");
+    let record = boxes.find("one").unwrap();
+    assert_eq!((record.created_ms, record.updated), (2, Some(updated)));
+
+    let events = watch.look(true).unwrap();
+    let seen: Vec<_> = events.iter().map(|it| (it.event, it.name.as_str())).collect();
+    assert_eq!(seen, [(EventKind::Updated, "one")], "no end, and no second start");
+    assert_eq!(events[0].from, Some(record.digest));
+    assert!(matches!(boxes.remove("one"), Err(RecordError::StillRunning(_))));
+    old.end(None, None).unwrap();
+    assert_eq!(boxes.find("one-2f0a").unwrap().state, State::Ended);
+    assert_eq!(boxes.find("one").unwrap().state, State::Starting, "it has its own lock");
+    new.end(None, None).unwrap();
+    boxes.remove("one").unwrap();
+    boxes.remove("one-2f0a").unwrap();
+}
+
+#[test]
+fn names_stay_if_the_other_box_is_gone() {
+    let made = Fixture::new();
+    let mut entry = made.create("one").unwrap();
+    entry.exchange("none").unwrap_err();
+    assert_eq!(entry.record.name, "one");
+    entry.end(None, None).unwrap();
+    assert_eq!(made.boxes().find("one").unwrap().state, State::Ended);
+}
+
+#[test]
+fn a_box_that_has_ended_is_set_aside_and_one_that_runs_is_not() {
+    let made = Fixture::new();
+    let boxes = made.boxes();
+    assert_eq!(boxes.set_aside("one").unwrap(), None);
+    let entry = made.create("one").unwrap();
+    let mut log = entry.logs(None).unwrap();
+    log.write(&output(b"kept"), Instant::now());
+    assert!(matches!(boxes.set_aside("one"), Err(RecordError::StillRunning(_))));
+    entry.end(Some(3), None).unwrap();
+    let other = boxes.set_aside("one").unwrap().unwrap();
+    assert!(other.starts_with("one-"), "{other}");
+    assert_eq!(boxes.find(&other).unwrap().status, Some(3));
+    assert!(boxes.log(&other, ComponentName::Agent).next_entry().unwrap().is_some());
+    made.create("one").unwrap();
+}
+
+#[test]
+fn a_box_is_updated_by_one_command_at_a_time() {
+    let made = Fixture::new();
+    let boxes = made.boxes();
+    assert!(matches!(boxes.updating("one"), Err(RecordError::NoBox(_))));
+    let _entry = made.create("one").unwrap();
+    let updating = boxes.updating("one").unwrap();
+    let error = boxes.updating("one").unwrap_err().to_string();
+    assert_eq!(error, "another command is updating the box one");
+    drop(updating);
+    boxes.updating("one").unwrap();
+    assert_eq!(boxes.all().unwrap().len(), 1);
+}

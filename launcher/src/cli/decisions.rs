@@ -94,6 +94,18 @@ const ROWS: &[Row] = &[
     ("stats", &["x"], &[("no_stream", &["--no-stream"], &[]), JSON]),
     ("port", &["x"], &[]),
     ("events", &[], &[("since", &["--since", "1h"], &[]), JSON]),
+    (
+        "update",
+        &["x", "x.box"],
+        &[
+            ("expect", &["--expect", DIGEST], &[]),
+            ("pull", &["--pull", "never"], &[]),
+            ("registry_config", &["--registry-config", "r"], &[]),
+            ("drain", &["--drain", "3"], &[]),
+            JSON,
+            STORE,
+        ],
+    ),
     ("stop", &["x"], &[("grace", &["--grace", "3"], &[])]),
     ("kill", &["x"], &[("signal", &["--signal", "HUP"], &[])]),
     ("wait", &["x"], &[JSON]),

@@ -2,6 +2,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener as Plain, TcpStream as PlainStream};
 use std::sync::Mutex as Guard;
 use std::thread;
+use std::time::Instant;
 
 use box_contract::wire::{
     Frames, GuestNetwork, HostNetwork, LookUp, MAX_STREAM_DATA, NetworkHello, OpenOut,

@@ -168,3 +168,93 @@ impl RunArgs {
         Self::from_arg_matches(&matches?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use box_contract::{Access, Scope, SecretDelivery, SecretPlan, SharePlan};
+
+    use super::*;
+    use crate::cli::variables;
+
+    fn plan() -> RunPlan {
+        let mut plan = testkit::test_box::config().plan;
+        let (name, scope) = ("KEY".to_owned(), Scope::Agent);
+        plan.secrets = vec![SecretPlan { name, scope, delivery: SecretDelivery::Env }];
+        let share =
+            r#"{"name":"project","guest":"/work","access":"rw","scope":"both","host":"src"}"#;
+        plan.shares = vec![serde_json::from_str::<SharePlan>(share).unwrap()];
+        assert_eq!(plan.shares[0].access, Access::ReadWrite);
+        plan
+    }
+
+    fn repeated(words: &[&str]) -> Vec<String> {
+        let args = RunArgs::of_words(["x.box", "--detach"].iter().chain(words)).unwrap();
+        let env = variables::resolved(&args.env_files, &args.env).unwrap();
+        options(&args, &plan(), &env).unwrap().unwrap()
+    }
+
+    #[test]
+    fn options_are_repeated_from_any_directory_and_without_secrets() {
+        let here = std::env::current_dir().unwrap();
+        let at = |path: &str| format!("{}", here.join(path).display());
+        let words = repeated(&[
+            "--cpus",
+            "2",
+            "--memory",
+            "999",
+            "--grace",
+            "7",
+            "--budget",
+            "off",
+            "--verify",
+            "-e",
+            "LOG=debug",
+            "-e",
+            "agent/URL=https://me:hunter2hunter2@a.example/",
+            "--secret",
+            "KEY=file:key.pem",
+            "-v",
+            "project",
+            "-v",
+            "./data:/data:rw",
+            "--console",
+            "console.txt",
+            "-p",
+            "0:80",
+            "--volume",
+            "v:/v",
+            "--rm",
+            "--name",
+            "n",
+        ]);
+        let expected = [
+            "--budget=off",
+            "--network=box",
+            "--startup-timeout=60",
+            "--grace=7",
+            "--cpus=2",
+            "--memory=999",
+            "--verify",
+            "--env=LOG=debug",
+            "--env=agent/URL",
+            &format!("--secret=KEY=file:{}", at("key.pem")),
+            &format!("--share=project={}", at("src")),
+            &format!("--share={}:/data:rw", at("data")),
+            &format!("--console={}", at("console.txt")),
+        ];
+        assert_eq!(words, expected);
+        // What they are parsed to gives the same options again.
+        let again: Vec<_> =
+            words.iter().map(String::as_str).filter(|it| !it.contains("URL")).collect();
+        assert_eq!(repeated(&again), again);
+    }
+
+    #[test]
+    fn what_is_replaced_is_a_digest_and_a_name() {
+        let digest = format!("sha256:{}", "0".repeat(64));
+        for text in [digest.clone(), format!("{digest}/hello-3f2a")] {
+            assert_eq!(text.parse::<Replaces>().unwrap().word(), text);
+        }
+        "hello".parse::<Replaces>().unwrap_err();
+    }
+}

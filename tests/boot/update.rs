@@ -1,0 +1,125 @@
+//! Updates: a box that runs is replaced by another one with the same name, options and published ports.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::LazyLock;
+
+use crate::scenario::{Scenario, Step, bake, tools};
+use crate::schema::assert_fits;
+
+/// The Boxfile of an agent that runs `script`, and is ready when its port accepts connections.
+fn boxfile(name: &str, script: &str) -> String {
+    format!(
+        r##"box "{name}"
+agent {{
+    image "oci:images/business"
+    entrypoint "/bin/sh" "-c" #"{script}"#
+    port 4088
+    health "tcp"
+    limits memory="64MiB" pids=64
+}}
+vm cpus=1 memory="192MiB"
+"##
+    )
+}
+
+/// Serves its version from a directory in memory.
+fn serving(version: &str) -> String {
+    let script = format!(
+        "echo {version} starts; mkdir -p /tmp/www; echo {version} >/tmp/www/index.html; exec httpd -f -p 127.0.0.1:4088 -h /tmp/www"
+    );
+    boxfile("hello", &script)
+}
+
+const NEVER: &str = "echo never ready; exec sleep 1000";
+
+/// A client connects as often as it can while the box is updated.
+const CLIENTS: &str = r#"
+ifconfig lo 127.0.0.1 up
+boxlaunch run -q -d --name hello -p 8080:4088 --startup-timeout 20 /v1
+while [ ! -e /tmp/done ]; do wget -T 30 -qO- http://127.0.0.1:8080/ || echo failed; done >/tmp/answers 2>&1 & clients=$!
+until grep -q v1 /tmp/answers; do usleep 100000; done
+boxlaunch update hello /v2 | sed 's/[0-9a-f]\{64\}/N/g'
+until tail -n 1 /tmp/answers | grep -q v2; do usleep 100000; done
+touch /tmp/done; wait $clients
+uniq /tmp/answers
+boxlaunch ps -n; boxlaunch logs hello; boxlaunch ps -a -n | grep -c hello-; boxlaunch logs $(boxlaunch ps -a -n | grep hello-)
+timeout 2 boxlaunch events --since 600s | cut -d' ' -f2- | sed 's/[0-9a-f]\{64\}/N/g; s/hello-..../hello-N/'
+boxlaunch update hello /v2 | sed 's/[0-9a-f]\{64\}/N/g'
+boxlaunch port hello | grep -v sock
+"#;
+/// The new box does not become ready.
+const KEPT: &str = r#"
+boxlaunch run -q -d --name kept -p 8081:4088 --startup-timeout 3 /v1
+boxlaunch update --json kept /never >/out/kept.json; echo $?
+wget -qO- http://127.0.0.1:8081/; boxlaunch ps -n | grep kept
+boxlaunch update kept /never 2>&1 | grep -v guest | tail -n 4 | sed 's/[0-9a-f]\{64\}/N/g'
+boxlaunch run --name front /v1 2>/dev/null & until boxlaunch ps | grep front | grep -q running; do usleep 100000; done
+boxlaunch update front /v2 2>&1 | head -n 1; boxlaunch rm -f front kept
+"#;
+/// A box with a volume is stopped first. If the new one does not become ready, the old one is started again.
+const VOLUME: &str = r#"
+boxlaunch run -q -d --name data --volume data:/data -p 8082:4088 --startup-timeout 3 /v1
+boxlaunch exec data -- sh -c 'echo kept >/data/file'
+boxlaunch update -q data /v2 | sed 's/[0-9a-f]\{64\}/N/g'; wget -qO- http://127.0.0.1:8082/; boxlaunch exec data cat /data/file
+boxlaunch update --json data /never >/out/data.json; echo $?
+wget -qO- http://127.0.0.1:8082/; boxlaunch exec data cat /data/file; boxlaunch inspect --json data >/out/record.json
+boxlaunch rm -f data
+"#;
+
+type Ran = (BTreeMap<String, Step>, BTreeMap<std::path::PathBuf, Vec<u8>>);
+
+static RAN: LazyLock<Ran> = LazyLock::new(|| {
+    let tools = tools();
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    testbed::hello::write_images(&tools.programs.hello_agent, &at("images")).unwrap();
+    let boxes = [("v1", serving("v1")), ("v2", serving("v2")), ("never", boxfile("hello", NEVER))];
+    let host = boxes.into_iter().fold(tools.host.clone(), |host, (name, text)| {
+        fs::write(at(&format!("Boxfile.{name}")), text).unwrap();
+        bake(&at(&format!("Boxfile.{name}")), &tools.programs.box_init, &at(name));
+        host.file(at(name), format!("/{name}"))
+    });
+    Scenario::default()
+        .script(60, "clients", CLIENTS)
+        .script(60, "kept", KEPT)
+        .script(60, "volume", VOLUME)
+        .start_for_files(&host)
+});
+
+fn json(name: &str) -> serde_json::Value {
+    serde_json::from_slice(&RAN.1[std::path::Path::new(name)]).unwrap()
+}
+
+/// The client's answers are those of the old box, and then those of the new one: no connection is refused or cut off.
+#[test]
+#[ignore = "one of the longer boots"]
+fn no_client_is_refused_while_a_box_is_updated() {
+    let step = &RAN.0["clients"];
+    insta::assert_snapshot!(step.stdout, @"");
+}
+
+#[test]
+#[ignore = "one of the longer boots"]
+fn a_box_goes_on_if_the_new_one_is_not_ready() {
+    let step = &RAN.0["kept"];
+    insta::assert_snapshot!(step.stdout, @"");
+    let report = json("kept.json");
+    assert_fits("update", &report);
+    assert_eq!(report["result"], "kept");
+    let codes: Vec<_> = report["errors"].as_array().unwrap().iter().map(|it| &it["code"]).collect();
+    assert_eq!(codes, ["startup-timeout", "not-updated"]);
+    let said = report["errors"][0]["said"].to_string();
+    assert!(said.contains("never ready"), "{said}");
+}
+
+#[test]
+#[ignore = "one of the longer boots"]
+fn a_box_with_a_volume_keeps_its_data_and_comes_back() {
+    let step = &RAN.0["volume"];
+    insta::assert_snapshot!(step.stdout, @"");
+    let (report, record) = (json("data.json"), json("record.json"));
+    assert_fits("update", &report);
+    assert_eq!(report["result"], "restored");
+    assert_eq!((&record["box"], &record["updated"]["from"]), (&report["from"], &report["to"]));
+}
