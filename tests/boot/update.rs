@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::sync::LazyLock;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
 
 use crate::scenario::{Scenario, Step, bake, tools};
 use crate::schema::assert_fits;
@@ -37,29 +39,27 @@ const NEVER: &str = "echo never ready; exec sleep 1000";
 const CLIENTS: &str = r#"
 ifconfig lo 127.0.0.1 up
 boxlaunch run -q -d --name hello -p 8080:4088 --startup-timeout 20 /v1
-while [ ! -e /tmp/done ]; do wget -T 30 -qO- http://127.0.0.1:8080/ || echo failed; done >/tmp/answers 2>&1 & clients=$!
-until grep -q v1 /tmp/answers; do usleep 100000; done
-boxlaunch update hello /v2 | sed 's/[0-9a-f]\{64\}/N/g'
-until tail -n 1 /tmp/answers | grep -q v2; do usleep 100000; done
-touch /tmp/done; wait $clients
+while [ ! -e /tmp/done ]; do wget -T 9 -qO- http://127.0.0.1:8080/ || echo failed; usleep 20000; done >/tmp/answers 2>&1 & clients=$!
+boxlaunch update hello /v2 2>&1 | sed 's/[0-9a-f]\{64\}/N/g'
+sleep 0.2; touch /tmp/done; wait $clients
 uniq /tmp/answers
 boxlaunch ps -n; boxlaunch logs hello; boxlaunch ps -a -n | grep -c hello-; boxlaunch logs $(boxlaunch ps -a -n | grep hello-)
-timeout 2 boxlaunch events --since 600s | cut -d' ' -f2- | sed 's/[0-9a-f]\{64\}/N/g; s/hello-..../hello-N/'
+timeout 1 boxlaunch events --since 600s | cut -d' ' -f2- | sed 's/[0-9a-f]\{64\}/N/g; s/hello-..../hello-N/'
 boxlaunch update hello /v2 | sed 's/[0-9a-f]\{64\}/N/g'
 boxlaunch port hello | grep -v sock
 "#;
 /// The new box does not become ready.
 const KEPT: &str = r#"
-boxlaunch run -q -d --name kept -p 8081:4088 --startup-timeout 3 /v1
+boxlaunch run -q -d --name kept -p 8081:4088 --startup-timeout 2 /v1
 boxlaunch update --json kept /never >/out/kept.json; echo $?
 wget -qO- http://127.0.0.1:8081/; boxlaunch ps -n | grep kept
 boxlaunch update kept /never 2>&1 | grep -v guest | tail -n 4 | sed 's/[0-9a-f]\{64\}/N/g'
-boxlaunch run --name front /v1 2>/dev/null & until boxlaunch ps | grep front | grep -q running; do usleep 100000; done
+boxlaunch run -q --name front /v1 & for i in 1 2 3 4 5 6 7 8 9; do boxlaunch ps | grep front | grep -q running && break; sleep 0.3; done
 boxlaunch update front /v2 2>&1 | head -n 1; boxlaunch rm -f front kept
 "#;
 /// A box with a volume is stopped first. If the new one does not become ready, the old one is started again.
 const VOLUME: &str = r#"
-boxlaunch run -q -d --name data --volume data:/data -p 8082:4088 --startup-timeout 3 /v1
+boxlaunch run -q -d --name data --volume data:/data -p 8082:4088 --startup-timeout 2 /v1
 boxlaunch exec data -- sh -c 'echo kept >/data/file'
 boxlaunch update -q data /v2 | sed 's/[0-9a-f]\{64\}/N/g'; wget -qO- http://127.0.0.1:8082/; boxlaunch exec data cat /data/file
 boxlaunch update --json data /never >/out/data.json; echo $?
@@ -67,44 +67,46 @@ wget -qO- http://127.0.0.1:8082/; boxlaunch exec data cat /data/file; boxlaunch 
 boxlaunch rm -f data
 "#;
 
-type Ran = (BTreeMap<String, Step>, BTreeMap<std::path::PathBuf, Vec<u8>>);
+type Ran = (BTreeMap<String, Step>, BTreeMap<PathBuf, Vec<u8>>);
 
-static RAN: LazyLock<Ran> = LazyLock::new(|| {
+/// Runs a script in a virtual host that has the boxes v1, v2 and never.
+fn ran(seconds: u32, script: &str) -> Ran {
     let tools = tools();
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
     testbed::hello::write_images(&tools.programs.hello_agent, &at("images")).unwrap();
     let boxes = [("v1", serving("v1")), ("v2", serving("v2")), ("never", boxfile("hello", NEVER))];
     let host = boxes.into_iter().fold(tools.host.clone(), |host, (name, text)| {
-        fs::write(at(&format!("Boxfile.{name}")), text).unwrap();
-        bake(&at(&format!("Boxfile.{name}")), &tools.programs.box_init, &at(name));
+        let file = at(&format!("Boxfile.{name}"));
+        fs::write(&file, text).unwrap();
+        bake(&file, &tools.programs.box_init, &at(name));
         host.file(at(name), format!("/{name}"))
     });
-    Scenario::default()
-        .script(60, "clients", CLIENTS)
-        .script(60, "kept", KEPT)
-        .script(60, "volume", VOLUME)
-        .start_for_files(&host)
-});
+    Scenario::default().script(seconds, "it", script).start_for_files(&host)
+}
 
-fn json(name: &str) -> serde_json::Value {
-    serde_json::from_slice(&RAN.1[std::path::Path::new(name)]).unwrap()
+fn json(ran: &Ran, name: &str) -> Value {
+    serde_json::from_slice(&ran.1[Path::new(name)]).unwrap()
 }
 
 /// The client's answers are those of the old box, and then those of the new one: no connection is refused or cut off.
 #[test]
 #[ignore = "one of the longer boots"]
 fn no_client_is_refused_while_a_box_is_updated() {
-    let step = &RAN.0["clients"];
+    let (steps, _) = ran(15, CLIENTS);
+    let step = &steps["it"];
+    println!("{step:?}");
     insta::assert_snapshot!(step.stdout, @"");
 }
 
 #[test]
 #[ignore = "one of the longer boots"]
 fn a_box_goes_on_if_the_new_one_is_not_ready() {
-    let step = &RAN.0["kept"];
+    let ran = ran(25, KEPT);
+    let step = &ran.0["it"];
+    println!("{step:?}");
     insta::assert_snapshot!(step.stdout, @"");
-    let report = json("kept.json");
+    let report = json(&ran, "kept.json");
     assert_fits("update", &report);
     assert_eq!(report["result"], "kept");
     let codes: Vec<_> = report["errors"].as_array().unwrap().iter().map(|it| &it["code"]).collect();
@@ -116,9 +118,11 @@ fn a_box_goes_on_if_the_new_one_is_not_ready() {
 #[test]
 #[ignore = "one of the longer boots"]
 fn a_box_with_a_volume_keeps_its_data_and_comes_back() {
-    let step = &RAN.0["volume"];
+    let ran = ran(25, VOLUME);
+    let step = &ran.0["it"];
+    println!("{step:?}");
     insta::assert_snapshot!(step.stdout, @"");
-    let (report, record) = (json("data.json"), json("record.json"));
+    let (report, record) = (json(&ran, "data.json"), json(&ran, "record.json"));
     assert_fits("update", &report);
     assert_eq!(report["result"], "restored");
     assert_eq!((&record["box"], &record["updated"]["from"]), (&report["from"], &report["to"]));

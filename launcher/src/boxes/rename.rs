@@ -9,7 +9,7 @@ use host_fs::OsError;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::{Boxes, Entry, LOCKS, Record, RecordError, is_free, write};
-use crate::host::state_dir::{self, private_file};
+use crate::host::state_dir::{self, is_entry_name, private_file};
 
 /// The directory of the locks of updates.
 const UPDATES: &str = ".updates";
@@ -86,15 +86,18 @@ impl Entry {
     /// [`Self::renamed`].
     ///
     /// # Errors
-    /// If the kernel refuses. Both boxes then have their names as before.
-    pub(crate) fn exchange(&mut self, name: &str) -> Result<(), OsError> {
+    /// [`RecordError::BadName`], or if the kernel refuses. Both boxes then have their names as before.
+    pub(crate) fn exchange(&mut self, name: &str) -> Result<(), RecordError> {
+        if !is_entry_name(name) {
+            return Err(RecordError::BadName(name.to_owned()));
+        }
         let root = self.root().to_owned();
         let _guard = state_dir::lock(&root)?;
         let (directory, lock) = (root.join(name), root.join(LOCKS).join(name));
         exchange(&self.directory, &directory)?;
         if let Err(error) = exchange(&self.lock, &lock) {
             exchange(&self.directory, &directory)?;
-            return Err(error);
+            return Err(error.into());
         }
         // The names have been exchanged already. The next change of the record writes it again.
         drop(self.renamed(name));

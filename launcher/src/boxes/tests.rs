@@ -357,6 +357,7 @@ fn names_stay_if_the_other_box_is_gone() {
     let made = Fixture::new();
     let mut entry = made.create("one").unwrap();
     entry.exchange("none").unwrap_err();
+    assert!(matches!(entry.exchange("../one"), Err(RecordError::BadName(_))));
     assert_eq!(entry.record.name, "one");
     entry.end(None, None).unwrap();
     assert_eq!(made.boxes().find("one").unwrap().state, State::Ended);
