@@ -39,8 +39,8 @@ const NEVER: &str = "echo never ready; exec sleep 1000";
 const CLIENTS: &str = r#"
 ifconfig lo 127.0.0.1 up
 boxlaunch run -q -d --name hello -p 8080:4088 --startup-timeout 20 /v1
-while [ ! -e /tmp/done ]; do wget -T 9 -qO- http://127.0.0.1:8080/ || echo failed; usleep 20000; done >/tmp/answers 2>&1 & clients=$!
-boxlaunch update hello /v2 2>&1 | sed 's/[0-9a-f]\{64\}/N/g'
+while [ ! -e /tmp/done ]; do wget -qO- http://127.0.0.1:8080/ || echo failed; usleep 20000; done >/tmp/answers 2>&1 & clients=$!
+boxlaunch update -q hello /v2 2>&1 | sed 's/[0-9a-f]\{64\}/N/g'
 sleep 0.2; touch /tmp/done; wait $clients
 uniq /tmp/answers
 boxlaunch ps -n; boxlaunch logs hello; boxlaunch ps -a -n | grep -c hello-; boxlaunch logs $(boxlaunch ps -a -n | grep hello-)
@@ -50,15 +50,17 @@ boxlaunch port hello | grep -v sock
 "#;
 /// The new box does not become ready.
 const KEPT: &str = r#"
+ifconfig lo 127.0.0.1 up
 boxlaunch run -q -d --name kept -p 8081:4088 --startup-timeout 2 /v1
 boxlaunch update --json kept /never >/out/kept.json; echo $?
 wget -qO- http://127.0.0.1:8081/; boxlaunch ps -n | grep kept
 boxlaunch update kept /never 2>&1 | grep -v guest | tail -n 4 | sed 's/[0-9a-f]\{64\}/N/g'
-boxlaunch run -q --name front /v1 & for i in 1 2 3 4 5 6 7 8 9; do boxlaunch ps | grep front | grep -q running && break; sleep 0.3; done
+boxlaunch run -q --name front /v1 >/dev/null 2>&1 & for i in 1 2 3 4 5 6 7 8 9; do boxlaunch ps | grep front | grep -q running && break; sleep 0.3; done
 boxlaunch update front /v2 2>&1 | head -n 1; boxlaunch rm -f front kept
 "#;
 /// A box with a volume is stopped first. If the new one does not become ready, the old one is started again.
 const VOLUME: &str = r#"
+ifconfig lo 127.0.0.1 up
 boxlaunch run -q -d --name data --volume data:/data -p 8082:4088 --startup-timeout 2 /v1
 boxlaunch exec data -- sh -c 'echo kept >/data/file'
 boxlaunch update -q data /v2 | sed 's/[0-9a-f]\{64\}/N/g'; wget -qO- http://127.0.0.1:8082/; boxlaunch exec data cat /data/file
@@ -95,8 +97,24 @@ fn json(ran: &Ran, name: &str) -> Value {
 fn no_client_is_refused_while_a_box_is_updated() {
     let (steps, _) = ran(15, CLIENTS);
     let step = &steps["it"];
-    println!("{step:?}");
-    insta::assert_snapshot!(step.stdout, @"");
+    insta::assert_snapshot!(step.stdout, @"
+    hello
+    hello is updated from sha256:N to sha256:N
+    v1
+    v2
+    hello
+    v2 starts
+    1
+    v1 starts
+    start hello-N
+    ready hello-N
+    start hello
+    ready hello
+    updated hello from sha256:N to sha256:N
+    end hello-N with 143
+    hello is unchanged: sha256:N runs already
+    4088/tcp of agent -> 127.0.0.1:8080
+    ");
 }
 
 #[test]
@@ -104,8 +122,19 @@ fn no_client_is_refused_while_a_box_is_updated() {
 fn a_box_goes_on_if_the_new_one_is_not_ready() {
     let ran = ran(25, KEPT);
     let step = &ran.0["it"];
-    println!("{step:?}");
-    insta::assert_snapshot!(step.stdout, @"");
+    insta::assert_snapshot!(step.stdout, @"
+    kept
+    6
+    v1
+    kept
+    error: the agent was not ready after 2 s; its health check: port 4088: Connection refused (os error 111)
+    error: kept was not updated: sha256:N goes on
+      = help: `boxlaunch ps -a` lists the start that failed, and `boxlaunch logs` has its output
+
+    error: the run of front cannot be repeated with another box: it was not started with `run --detach`, or by an older boxlaunch
+    front
+    kept
+    ");
     let report = json(&ran, "kept.json");
     assert_fits("update", &report);
     assert_eq!(report["result"], "kept");
@@ -120,8 +149,16 @@ fn a_box_goes_on_if_the_new_one_is_not_ready() {
 fn a_box_with_a_volume_keeps_its_data_and_comes_back() {
     let ran = ran(25, VOLUME);
     let step = &ran.0["it"];
-    println!("{step:?}");
-    insta::assert_snapshot!(step.stdout, @"");
+    insta::assert_snapshot!(step.stdout, @"
+    data
+    data is updated from sha256:N to sha256:N
+    v2
+    kept
+    6
+    v1
+    kept
+    data
+    ");
     let (report, record) = (json(&ran, "data.json"), json(&ran, "record.json"));
     assert_fits("update", &report);
     assert_eq!(report["result"], "restored");
