@@ -155,7 +155,7 @@ fn a_box_with_a_volume_keeps_its_data_and_comes_back() {
     v2
     kept
     6
-    v1
+    v2
     kept
     data
     ");
