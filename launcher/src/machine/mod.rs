@@ -23,8 +23,8 @@ use box_contract::wire::{
     Credit, Exited, Failed, GuestMessage, HostMessage, OLDEST_PROTOCOL, Output, ProgramId, Timing,
     Window,
 };
-use nix::unistd::Pid;
 use host_fs::OsError;
+use nix::unistd::Pid;
 use safe_text::secrets::mask_words;
 use safe_text::shown;
 use vmm::signals::Stopped;

@@ -108,6 +108,7 @@ fn paths(args: &RunArgs) -> impl Iterator<Item = Option<String>> {
         replaces: _,
         drain: _,
         component: _,
+        clean_stop: _,
         emulated: _,
         host_kernel: _,
         nested: _,
