@@ -31,11 +31,12 @@ runc kill hello TERM; wait $runc; echo stopped: $?
 cat /tmp/messages >&2
 "#;
 
-/// Starts the container again, without a writable file system but `/dev/shm`, which every container has.
+/// Starts the container again, without a writable file system but `/dev/shm`, which every container has. The end of process 1 may kill
+/// `boxlaunch kill` before it prints the name.
 const IN_SHM: &str = r#"
 runc run --bundle /shm shm >/tmp/output 2>/tmp/messages </dev/null & runc=$!
 until runc exec shm /usr/bin/boxlaunch health box 2>/dev/null; do kill -0 $runc || break; sleep 0.5; done
-runc exec shm /usr/bin/boxlaunch kill box; wait $runc; echo killed: $?
+runc exec shm /usr/bin/boxlaunch kill box >/dev/null; wait $runc; echo killed: $?
 cat /tmp/messages >&2
 "#;
 

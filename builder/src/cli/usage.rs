@@ -184,7 +184,9 @@ mod tests {
     #[test]
     fn every_exit_code_of_boxbuild_is_in_its_help() {
         let codes = EXIT_CODES.map(|(code, _)| code);
-        assert_eq!(codes.as_slice(), exit::ALL.iter().map(|(code, _)| *code).collect::<Vec<_>>());
+        // Only `boxlaunch update` has the code of a box that was kept.
+        let all = exit::ALL.iter().map(|(code, _)| *code).filter(|code| *code != exit::KEPT);
+        assert_eq!(codes.as_slice(), all.collect::<Vec<_>>());
         assert!(!exit::help(&EXIT_CODES).contains("boxlaunch"));
     }
 }
