@@ -72,7 +72,7 @@ fn the_limits_are_those_of_the_page() {
         ),
         format!("fetched to choose from them | {} MiB together,", MAX_FETCHED >> 20),
         format!(
-            "manifests of the list, of {} MiB each; {MAX_SOURCES} sources of a delta,",
+            "| 4 manifests of the list, of {} MiB each; {MAX_SOURCES} sources of a delta,",
             MAX_DELTAS_MANIFEST >> 20
         ),
         format!("a prefix of {} MiB; frames that make {} MiB;", MAX_PREFIX >> 20, MAX_FRAME >> 20),

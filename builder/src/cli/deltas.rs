@@ -69,7 +69,11 @@ impl PushedBox<'_> {
         let mut all = SentDeltas::default();
         let before = self.before(since, store);
         for base in since {
-            all.add(self.add(base)?);
+            let sent = self.add(base)?;
+            if sent.count == 0 && !as_json {
+                terminal::note(&self.none_from(base));
+            }
+            all.add(sent);
         }
         if let Some(base) = before {
             match self.add(&base) {
@@ -79,6 +83,17 @@ impl PushedBox<'_> {
         }
         stages.end();
         Ok(all)
+    }
+
+    /// Returns the note that no deltas from a box were sent.
+    fn none_from(&self, base: &OpenBox) -> String {
+        let digest = base.digest;
+        if digest == self.pushed.digest {
+            return format!("no deltas from {digest}: it is the box that was pushed");
+        }
+        format!(
+            "no new deltas from {digest}: the registry has them, or none is smaller than half of its blob"
+        )
     }
 
     /// Opens the box that the tag named before, if it is another one and the store has it.

@@ -44,7 +44,11 @@ pub(crate) fn gc(args: &GcArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The arguments of `boxbuild save`.
+/// Writes boxes to one file, for a host without a registry, and prints their digests.
+///
+/// The file is an OCI image layout: an archive if its name ends in .tar, else a directory. It contains blobs that several
+/// boxes share once, and the names that the command line gives for boxes of the store. The same boxes give the same bytes.
+/// Existing files are never overwritten. With --since, it has only what a host with an older box lacks.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub(crate) struct SaveSinceArgs {
@@ -71,7 +75,13 @@ pub(crate) fn save(args: &SaveSinceArgs) -> Result<(), Failure> {
         None => found.write(&PROGRAM, stdout, None)?,
         Some(base) => {
             let base = save.sibling(base).find(&PROGRAM)?.open()?;
-            let made = deltas::of_files(&base, found.only("--since")?)?;
+            let only = found.only("--since")?;
+            if only.digest == base.digest {
+                let message = format!("--since names the box that is saved: {}", base.digest);
+                let help = "name the older box that the other host has, for example by its digest";
+                return Err(Failure::new((ErrorCode::Usage, help), message));
+            }
+            let made = deltas::of_files(&base, only)?;
             found.write(&PROGRAM, stdout, Some((&base, made)))?
         }
     };

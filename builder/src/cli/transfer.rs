@@ -40,7 +40,7 @@ pub(crate) struct PushArgs {
     /// although others may have written it
     #[arg(long)]
     again: bool,
-    /// Another older box that hosts may have: deltas from it are sent, too. Deltas from the box that the tag named before are
+    /// An older box of the store that hosts may have: deltas from it are sent, too. Deltas from the box that the tag named before are
     /// always sent, if the store has that box
     #[arg(long, value_name = "BOX")]
     since: Vec<PathBuf>,

@@ -49,7 +49,11 @@ impl Plan<'_> {
     pub fn line(&self) -> String {
         let (new, all) = (self.missing.len(), self.blobs());
         let amounts = format!("{} of {}", readable(self.new_bytes()), readable(self.bytes()));
-        format!("loading {new} of {all} blobs, {amounts}")
+        let deltas = match self.missing.iter().filter(|it| it.is_delta()).count() {
+            0 => String::new(),
+            deltas => format!(" ({deltas} as deltas)"),
+        };
+        format!("loading {new} of {all} blobs{deltas}, {amounts}")
     }
 }
 

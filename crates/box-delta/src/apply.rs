@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
 
 use box_digest::Digest;
-use zstd::zstd_safe::{DCtx, MAGICNUMBER, get_error_name};
+use zstd::zstd_safe::{DCtx, MAGICNUMBER, find_frame_compressed_size, get_error_name};
 
 use crate::format::{self, Extent, MAX_FRAME, MAX_PREFIX, Step};
 
@@ -70,8 +70,10 @@ pub fn apply(
     out: &mut dyn Write,
 ) -> Result<(), ApplyError> {
     let opened = sources(delta)?.into_iter().map(|it| open(it, give)).collect::<Result<_, _>>()?;
-    let mut applying = Applying { opened, left: size, out };
+    let mut applying = Applying { opened, left: size, prefixes: format::prefix_budget(size), out };
+    let mut steps = format::max_steps(size);
     while applying.left > 0 {
+        steps = steps.checked_sub(1).ok_or_else(|| malformed("it has too many steps"))?;
         let step = Step::read(delta).map_err(ApplyError::Read)?;
         match step.ok_or_else(|| malformed("it has something that is no step"))? {
             Step::Copy(extent) => applying.copy(extent)?,
@@ -101,18 +103,20 @@ struct Applying<'o> {
     opened: Vec<Open>,
     /// The number of bytes that are still to be made.
     left: u64,
+    /// The number of bytes that all further prefixes may have.
+    prefixes: u64,
     out: &'o mut dyn Write,
 }
 
 impl Applying<'_> {
     fn copy(&mut self, extent: Extent) -> Result<(), ApplyError> {
-        let Self { opened, left, out } = self;
+        let Self { opened, left, out, .. } = self;
         let source = within(opened, extent)?;
         take(left, extent.length)?;
-        let mut buffer = vec![0; PIECE];
+        let mut buffer = zeros(extent.length.min(PIECE as u64));
         let (mut at, end) = (extent.offset, extent.offset + extent.length);
         while at < end {
-            let most = usize::try_from(end - at).unwrap_or(PIECE).min(PIECE);
+            let most = usize::try_from(end - at).unwrap_or(PIECE).min(buffer.len());
             source.read(&mut buffer[..most], at)?;
             out.write_all(&buffer[..most]).map_err(ApplyError::Write)?;
             at += most as u64;
@@ -130,6 +134,8 @@ impl Applying<'_> {
             return Err(malformed("a frame of it is larger than the format allows"));
         }
         take(&mut self.left, makes)?;
+        let left = self.prefixes.checked_sub(prefix.length);
+        self.prefixes = left.ok_or_else(|| malformed("its prefixes are too long together"))?;
         let mut known = Vec::new();
         if prefix.length > 0 {
             known = zeros(prefix.length);
@@ -171,14 +177,16 @@ fn take(left: &mut u64, made: u64) -> Result<(), ApplyError> {
 
 /// Decompresses exactly one frame to exactly `makes` bytes.
 fn inflate(frame: &[u8], known: &[u8], makes: u64) -> Result<Vec<u8>, ApplyError> {
-    // The library may read older formats, whose memory it does not limit, and frames without content.
-    if !frame.starts_with(&MAGICNUMBER.to_le_bytes()) {
-        return Err(malformed("a frame of it is no zstd frame (RFC 8878)"));
-    }
     let zstd = |code| malformed(&format!("zstd: {}", get_error_name(code)));
+    // The library may read older formats, whose memory it does not limit, and frames without content. It also reads several frames
+    // after each other, of which only the first was checked.
+    let is_frame = frame.starts_with(&MAGICNUMBER.to_le_bytes());
+    if !is_frame || find_frame_compressed_size(frame).map_err(zstd)? != frame.len() {
+        return Err(malformed("a frame of it is not one zstd frame (RFC 8878)"));
+    }
+    let mut made = zeros(makes);
     let mut context = DCtx::create();
     context.ref_prefix(known).map_err(zstd)?;
-    let mut made = zeros(makes);
     let length = context.decompress(&mut made[..], frame).map_err(zstd)?;
     if length as u64 == makes {
         return Ok(made);

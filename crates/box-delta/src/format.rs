@@ -13,6 +13,17 @@ pub const MAX_SOURCES: usize = 32;
 pub const MAX_PREFIX: u64 = 24 << 20;
 /// The maximum number of bytes that one frame makes: 8 MiB.
 pub const MAX_FRAME: u64 = 8 << 20;
+/// Returns how many bytes all prefixes of a delta may have together, for a blob of `size` bytes. Each frame reads its whole prefix,
+/// so without a limit a small delta could keep a host busy for hours.
+pub(crate) const fn prefix_budget(size: u64) -> u64 {
+    size.saturating_mul(8).saturating_add(64 << 20)
+}
+
+/// Returns how many steps the delta of a blob of `size` bytes may have.
+pub(crate) const fn max_steps(size: u64) -> u64 {
+    (size / 1024).saturating_add(1024)
+}
+
 /// The base of the numbers of a LEB128, and the flag for a further byte.
 const MORE: u8 = 0x80;
 

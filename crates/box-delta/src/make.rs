@@ -55,8 +55,8 @@ impl Plan {
 /// Writes the delta that makes the blob `new` of `sources`. Returns the digests of the sources that it uses, without duplicates.
 ///
 /// # Errors
-/// If a file cannot be read, or the delta cannot be written. [`io::ErrorKind::FileTooLarge`] if it uses more than [`MAX_SOURCES`]
-/// sources.
+/// If a file cannot be read, or the delta cannot be written. [`io::ErrorKind::FileTooLarge`] if it would have more than
+/// [`MAX_SOURCES`] sources, or more steps than the format allows.
 pub fn make(
     plan: &Plan,
     sources: &[Source<'_>],
@@ -69,7 +69,9 @@ pub fn make(
     }
     let named: Vec<_> = sources.iter().map(|it| (it.digest, it.size)).collect();
     format::write_header(&named, out)?;
-    let mut making = Making { sources, new, at: 0, copy: None, out };
+    let size = pieces.iter().map(|it| it.length).sum();
+    let (prefixes, steps) = (format::prefix_budget(size), format::max_steps(size));
+    let mut making = Making { sources, new, at: 0, prefixes, steps, copy: None, out };
     for piece in pieces {
         making.piece(piece)?;
     }
@@ -106,6 +108,10 @@ struct Making<'a> {
     new: &'a File,
     /// The offset of the next piece.
     at: u64,
+    /// The number of bytes that all further prefixes may have.
+    prefixes: u64,
+    /// The number of steps that may follow.
+    steps: u64,
     /// The last step, if it is a copy. It is written once it cannot become longer.
     copy: Option<Extent>,
     out: &'a mut dyn Write,
@@ -124,7 +130,9 @@ impl Making<'_> {
         while done < piece.length {
             let makes = MAX_FRAME.min(piece.length - done);
             let prefix = piece.like.map(|like| beside(like, (done, makes), piece.length));
-            self.frame(prefix.unwrap_or(NOTHING), makes)?;
+            let prefix = prefix.filter(|it| it.length <= self.prefixes).unwrap_or(NOTHING);
+            self.prefixes -= prefix.length;
+            self.frame(prefix, makes)?;
             done += makes;
         }
         Ok(())
@@ -161,7 +169,13 @@ impl Making<'_> {
     }
 
     fn end_copy(&mut self) -> io::Result<()> {
-        self.copy.take().map_or(Ok(()), |it| Step::Copy(it).write(self.out))
+        self.copy.take().map_or(Ok(()), |it| self.step(Step::Copy(it)))
+    }
+
+    fn step(&mut self, step: Step) -> io::Result<()> {
+        let left = self.steps.checked_sub(1);
+        self.steps = left.ok_or(io::ErrorKind::FileTooLarge)?;
+        step.write(self.out)
     }
 
     fn frame(&mut self, prefix: Extent, makes: u64) -> io::Result<()> {
@@ -171,7 +185,7 @@ impl Making<'_> {
         }
         let bytes = read(self.new, self.at, makes)?;
         let frame = deflate(&bytes, &known)?;
-        Step::Frame { prefix, makes, size: frame.len() as u64 }.write(self.out)?;
+        self.step(Step::Frame { prefix, makes, size: frame.len() as u64 })?;
         self.out.write_all(&frame)?;
         self.at += makes;
         Ok(())
@@ -313,6 +327,44 @@ mod tests {
         assert_eq!(applied(&delta, &old, new.len() as u64).unwrap(), new);
     }
 
+    /// The beginning of a frame of zstd 0.5, as its magic number says.
+    const OLD_FRAME: [u8; 8] = [0x25, 0xb5, 0x2f, 0xfd, 0, 0, 0, 0];
+
+    /// The work to apply a delta is linear in the size of its blob.
+    #[test]
+    fn small_steps_do_not_read_long_prefixes_without_end() {
+        let (old, size) = (vec![7; 1 << 20], 200);
+        let header = |steps: &dyn Fn(&mut Vec<u8>)| {
+            let mut bytes = Vec::new();
+            let sources = [(Digest::of(&old), old.len() as u64)];
+            format::write_header(&sources, &mut bytes).unwrap();
+            steps(&mut bytes);
+            bytes
+        };
+        let long = header(&|bytes| {
+            for number in 0..size {
+                let frame = deflate(&[number as u8], b"").unwrap();
+                let prefix = Extent { source: 0, offset: 0, length: 1 << 20 };
+                Step::Frame { prefix, makes: 1, size: frame.len() as u64 }.write(bytes).unwrap();
+                bytes.extend(frame);
+            }
+        });
+        let error = applied(&long, &old, size).unwrap_err().to_string();
+        assert!(error.contains("too long together"), "{error}");
+        let many = header(&|bytes| {
+            for _ in 0..5000 {
+                Step::Copy(Extent { source: 0, offset: 0, length: 1 }).write(bytes).unwrap();
+            }
+        });
+        let error = applied(&many, &old, 5000).unwrap_err().to_string();
+        assert!(error.contains("too many steps"), "{error}");
+        // What is made keeps to both bounds: a thousand small pieces that are like a long range.
+        let like = Some(Extent { source: 0, offset: 0, length: 1 << 20 });
+        let plan = Plan { pieces: vec![Piece { length: 10, like }; 1000] };
+        let new: Vec<u8> = (0..10_000_u32).map(|it| it.to_le_bytes()[0]).collect();
+        assert_eq!(applied(&delta(&plan, &old, &new), &old, 10_000).unwrap(), new);
+    }
+
     #[test]
     fn each_lie_of_a_delta_is_refused() {
         let old = vec![7; 100];
@@ -334,6 +386,11 @@ mod tests {
             of(100, Step::Frame { prefix: extent(0, 0, length), makes, size }, &bomb)
         };
         let size = bomb.len() as u64;
+        let frames = |frames: &[Vec<u8>]| {
+            let bytes = frames.concat();
+            let step = Step::Frame { prefix: extent(0, 0, 0), makes: 10, size: bytes.len() as u64 };
+            of(100, step, &bytes)
+        };
         let cases = [
             (
                 "the size of a source",
@@ -352,6 +409,16 @@ mod tests {
             ("bytes after the end", [copy(0, 0, 10), b"x".to_vec()].concat(), "goes on"),
             ("another version", b"boxdelt2\0\0".to_vec(), "as one of this version"),
             ("no step", [header(100), vec![9; 9]].concat(), "no step"),
+            (
+                "several frames",
+                frames(&[deflate(b"", b"").unwrap(), deflate(&[7; 10], b"").unwrap()]),
+                "one zstd frame",
+            ),
+            (
+                "a frame of an older zstd",
+                frames(&[deflate(b"", b"").unwrap(), OLD_FRAME.to_vec()]),
+                "zstd",
+            ),
         ];
         for (what, delta, reason) in cases {
             let error = applied(&delta, &old, 10).unwrap_err();

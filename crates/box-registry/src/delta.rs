@@ -32,7 +32,8 @@ const DELTA_TYPE: &str = "application/vnd.boxbuild.delta.v1";
 const FROM: &str = "vnd.boxbuild.delta.from";
 /// The annotation of a layer with the digests of the blobs of which the delta makes the new one, separated by spaces.
 const SOURCES: &str = "vnd.boxbuild.delta.sources";
-/// The maximum number of manifests with deltas that are read for a box: the last ones of the list.
+/// The maximum number of manifests with deltas that are read for a box: those from boxes of the store first, and of equals the last
+/// ones of the list.
 const MAX_MANIFESTS: usize = 4;
 /// The maximum size of a manifest with deltas, in bytes. A delta is described with at most 3 kB, and a box has fewer than 300 blobs.
 pub const MAX_DELTAS_MANIFEST: u64 = 1 << 20;
@@ -130,7 +131,14 @@ pub(crate) fn smallest(
 ) -> Vec<RemoteBlob> {
     let listed = registry.referrers(repository, subject, Some(DELTAS_TYPE)).unwrap_or_default();
     let is_small = |it: &&Descriptor| it.size <= MAX_DELTAS_MANIFEST;
-    let last = listed.all.iter().rev().filter(is_small).take(MAX_MANIFESTS);
+    let mut last: Vec<_> = listed.all.iter().rev().filter(is_small).collect();
+    // Those from a box of this store come first: others may be many, and are hardly of use.
+    let is_from_here = |it: &Descriptor| {
+        let from = it.annotations.get(FROM)?.parse().ok()?;
+        sink.store().map(|store| store.has_box(&from))
+    };
+    last.sort_by_key(|it| is_from_here(it) != Some(true));
+    let last = last.into_iter().take(MAX_MANIFESTS);
     let read = |it: &Descriptor| {
         let manifest = registry.manifest(repository, &Reference::Digest(it.digest)).ok()?;
         Deltas::of(&manifest.bytes).filter(|it| it.subject == *subject)

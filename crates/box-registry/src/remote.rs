@@ -57,6 +57,11 @@ impl RemoteBlob {
         Self { plain, sent }
     }
 
+    /// Returns whether the blob is stored as a delta.
+    pub fn is_delta(&self) -> bool {
+        self.sent.coding == Coding::Delta
+    }
+
     /// Returns the digest of the plain blob.
     pub(crate) const fn plain_digest(&self) -> Digest {
         self.plain.digest

@@ -307,7 +307,7 @@ impl Update<'_> {
     fn beside(&self) -> Result<Report, Failure> {
         let (name, from) = (self.args.name.clone(), self.old.digest);
         let other = self.boxes.free_name(&name)?;
-        let replaces = Replaces { from, name: Some(name) };
+        let replaces = Replaces { from, name: Some(name), runs: true };
         let errors = self.start(&self.args.subject, &other, &replaces)?;
         match self.current()? {
             Some(now) if self.is_old(&now) => {
@@ -316,7 +316,7 @@ impl Update<'_> {
                 let failed = self.exists(&other).then_some(other);
                 Ok(Report { outcome, previous: None, failed, errors })
             }
-            Some(now) if now.state == State::Running => {
+            Some(now) if now.state == State::Running && now.digest == self.to => {
                 self.await_end(&other)?;
                 let previous = self.exists(&other).then_some(other);
                 Ok(Report { outcome: Outcome::Updated, previous, failed: None, errors: vec![] })
@@ -332,9 +332,9 @@ impl Update<'_> {
         let (again, _held) = self.old_again()?;
         end(&self.boxes, old, self.run.grace())?;
         let previous = self.boxes.set_aside(name)?;
-        let replaces = Replaces { from: old.digest, name: previous.clone() };
+        let replaces = Replaces { from: old.digest, name: previous.clone(), runs: false };
         let mut errors = self.start(&self.args.subject, name, &replaces)?;
-        if self.runs()? {
+        if self.runs(self.to)? {
             return Ok(Report {
                 outcome: Outcome::Updated,
                 previous,
@@ -343,9 +343,9 @@ impl Update<'_> {
             });
         }
         let failed = self.boxes.set_aside(name)?;
-        let replaces = Replaces { from: self.to, name: failed.clone() };
+        let replaces = Replaces { from: self.to, name: failed.clone(), runs: false };
         errors.extend(self.start(&again, name, &replaces)?);
-        let outcome = if self.runs()? { Outcome::Restored } else { Outcome::Stopped };
+        let outcome = if self.runs(old.digest)? { Outcome::Restored } else { Outcome::Stopped };
         Ok(Report { outcome, previous, failed, errors })
     }
 
@@ -422,9 +422,10 @@ impl Update<'_> {
         }
     }
 
-    /// Returns whether a box that is ready has the name.
-    fn runs(&self) -> Result<bool, Failure> {
-        Ok(self.current()?.is_some_and(|it| it.state == State::Running))
+    /// Returns whether a box with this digest that is ready has the name. Somebody else may have started another one under it.
+    fn runs(&self, digest: Digest) -> Result<bool, Failure> {
+        let is_it = |it: Record| it.state == State::Running && it.digest == digest;
+        Ok(self.current()?.is_some_and(is_it))
     }
 
     fn is_old(&self, record: &Record) -> bool {

@@ -13,7 +13,7 @@ use crate::cli::error::Failure;
 use crate::cli::secrets;
 use crate::cli::variables::Assigned;
 
-/// The box that a run replaces: `DIGEST[/NAME]`.
+/// The box that a run replaces: `DIGEST/NAME` if it runs, `DIGEST+NAME` if it has ended, and `DIGEST` if it has no record any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::cli) struct Replaces {
     /// The digest of the replaced box.
@@ -21,25 +21,28 @@ pub(in crate::cli) struct Replaces {
     /// The name of the replaced box: the name that the new box gets if the replaced one runs, and otherwise the name under
     /// which its record is kept.
     pub(in crate::cli) name: Option<String>,
+    /// Whether the replaced box runs. If it has ended meanwhile, this one must not start in its place.
+    pub(in crate::cli) runs: bool,
 }
 
 impl FromStr for Replaces {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (digest, name) = match text.split_once('/') {
+        let (digest, name) = match text.split_once(['/', '+']) {
             Some((digest, name)) => (digest, Some(name.to_owned())),
             None => (text, None),
         };
-        let from = digest.parse().map_err(|_| "write DIGEST or DIGEST/NAME")?;
-        Ok(Self { from, name })
+        let from = digest.parse().map_err(|_| "write DIGEST, DIGEST/NAME or DIGEST+NAME")?;
+        Ok(Self { from, name, runs: text.contains('/') })
     }
 }
 
 impl Replaces {
     /// Returns the option's value.
     pub(in crate::cli) fn word(&self) -> String {
-        let name = self.name.iter().map(|name| format!("/{name}"));
+        let mark = if self.runs { '/' } else { '+' };
+        let name = self.name.iter().map(|name| format!("{mark}{name}"));
         self.from.to_string() + &name.collect::<String>()
     }
 }
@@ -253,7 +256,7 @@ mod tests {
     #[test]
     fn what_is_replaced_is_a_digest_and_a_name() {
         let digest = format!("sha256:{}", "0".repeat(64));
-        for text in [digest.clone(), format!("{digest}/hello-3f2a")] {
+        for text in [digest.clone(), format!("{digest}/hello-3f2a"), format!("{digest}+hello")] {
             assert_eq!(text.parse::<Replaces>().unwrap().word(), text);
         }
         "hello".parse::<Replaces>().unwrap_err();

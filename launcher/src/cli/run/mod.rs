@@ -19,7 +19,7 @@ use box_contract::{ComponentName, ErrorCode, RunPlan, TaskPlan};
 use box_layout::OpenBox;
 use boxlaunch::boxes::task::{Task, write_result};
 use boxlaunch::boxes::{self, Boxes, Entry, Record, State};
-use boxlaunch::client::Predecessor;
+use boxlaunch::client::{ClientError, Predecessor};
 use boxlaunch::host::{self, kvm::DEVICE};
 use boxlaunch::machine::variables::GivenVariable;
 use boxlaunch::machine::{BoxToRun, HostResources, MachineError, StartPolicy};
@@ -178,12 +178,11 @@ impl Asked {
         args: &RunArgs,
         boxes: &Boxes,
     ) -> Result<Option<Predecessor>, LaunchError> {
-        let Some(name) = args.replaces.as_ref().and_then(|it| it.name.as_deref()) else {
-            return Ok(None);
-        };
+        let runs = args.replaces.as_ref().filter(|it| it.runs);
+        let Some(name) = runs.and_then(|it| it.name.as_deref()) else { return Ok(None) };
         let record = boxes.find(name)?;
         if record.state == State::Ended {
-            return Ok(None);
+            return Err(ClientError::NotRunning(record.name).into());
         }
         let (predecessor, sockets) = Predecessor::ask(&record)?;
         self.handed = Some(sockets);
