@@ -342,8 +342,8 @@ mod tests {
             bytes
         };
         let long = header(&|bytes| {
-            for number in 0..size {
-                let frame = deflate(&[number as u8], b"").unwrap();
+            for _ in 0..size {
+                let frame = deflate(&[7], b"").unwrap();
                 let prefix = Extent { source: 0, offset: 0, length: 1 << 20 };
                 Step::Frame { prefix, makes: 1, size: frame.len() as u64 }.write(bytes).unwrap();
                 bytes.extend(frame);
