@@ -33,6 +33,10 @@ impl SentDeltas {
         (count > 0)
             .then(|| format!("sent {}, {}", counted(count, "delta", "deltas"), readable(bytes)))
     }
+
+    fn add(&mut self, other: Self) {
+        *self = Self { count: self.count + other.count, bytes: self.bytes + other.bytes };
+    }
 }
 
 /// Makes the deltas from the box `base` to the box with these documents, for a file in which blobs are not compressed.
@@ -132,11 +136,5 @@ impl PushedBox<'_> {
         let count = made.len();
         let bytes = push_deltas(client, &to, pair, made)?;
         Ok(SentDeltas { count, bytes })
-    }
-}
-
-impl SentDeltas {
-    fn add(&mut self, other: Self) {
-        *self = Self { count: self.count + other.count, bytes: self.bytes + other.bytes };
     }
 }

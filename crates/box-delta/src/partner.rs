@@ -21,11 +21,11 @@ pub struct PlacedFile<'p> {
 }
 
 /// Returns the plan of a new blob of `size` bytes, in which the files `new` lie, made of the files `old` of an old box.
-/// `vanished` are those of `old` whose paths the new box does not have.
+/// `is_vanished` returns whether the new box lacks a path.
 ///
-/// A file is equal to an old one with the same content. Else it is like the old file of its path. If there is none, it is like the
-/// vanished file of its directory that is nearest in size: names often have a hash or a version of what they contain. All files lie in blobs of whole
-/// blocks.
+/// A new file is paired with the old file of the same content, else with the old file of its path, and else with the vanished file
+/// of its directory that is nearest in size: names often have a hash or a version of what they contain. All files lie in blobs of
+/// whole blocks.
 pub fn partners(
     new: &[PlacedFile<'_>],
     old: &[PlacedFile<'_>],
