@@ -36,6 +36,7 @@ mod page;
 mod plans;
 mod ports;
 mod pulled;
+mod restart;
 mod runc;
 mod running;
 mod scenario;

@@ -88,6 +88,12 @@ impl<P: Reporter> Failure<P> {
         if found.len() < MAX_KEPT { failure } else { failure.cut() }
     }
 
+    /// Returns the messages of the errors, without hints.
+    pub fn message(&self) -> String {
+        let messages: Vec<_> = self.problems.iter().map(Problem::message).collect();
+        messages.join("; ")
+    }
+
     /// Adds lines below the text of each error, and the same details as JSON fields.
     #[must_use]
     pub fn with_details(self, lines: &str, data: &[(&str, Value)]) -> Self {

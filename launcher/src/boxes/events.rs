@@ -47,6 +47,8 @@ named_enum! {
         Updated "updated",
         /// The filter has denied a connection of the box, or has allowed it and the connection has ended.
         Connection "connection",
+        /// The box has ended, and is started again.
+        Restart "restart",
         /// The business application's main program has ended with a different status than before.
         BusinessEnd "business-end",
         /// The box has ended.
@@ -154,7 +156,16 @@ fn between(before: Option<&Record>, after: &Record) -> Vec<BoxEvent> {
     if before.is_none() {
         events.push(event(after, EventKind::Start, after.created_ms));
     }
-    if let (None, Some(ready_ms)) = (before.and_then(|it| it.ready_ms), after.ready_ms) {
+    let restarted_before = before.and_then(|it| it.restarted.as_ref()).map(|it| it.count);
+    if let Some(restarted) =
+        after.restarted.as_ref().filter(|it| Some(it.count) != restarted_before)
+    {
+        let (status, error) = (after.status, Some(restarted.reason.clone()));
+        let restart = event(after, EventKind::Restart, restarted.time_ms);
+        events.push(BoxEvent { status, error, ..restart });
+    }
+    let ready_before = before.and_then(|it| it.ready_ms);
+    if let Some(ready_ms) = after.ready_ms.filter(|it| ready_before != Some(*it)) {
         events.push(event(after, EventKind::Ready, ready_ms));
     }
     if let (None, Some(updated)) = (before.and_then(|it| it.updated.as_ref()), &after.updated) {

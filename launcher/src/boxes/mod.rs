@@ -45,7 +45,7 @@ pub use crate::streams::log::since_epoch;
 pub use crate::streams::log::{LogReader, Logged, Logs};
 pub use error::RecordError;
 pub use events::{BoxEvent, EventKind, RecordWatch};
-pub use record::{Record, State, Updated};
+pub use record::{Record, Restarted, State, Updated};
 pub use rename::Updating;
 pub use run_log::{Happened, KeptTrajectory, RunEntry, RunLog};
 
@@ -304,7 +304,8 @@ pub struct Entry {
     written: Instant,
     /// Whether the record has changed since it was written.
     is_behind: bool,
-    _locked: File,
+    /// The locked file.
+    locked: File,
 }
 
 impl Entry {
@@ -317,7 +318,7 @@ impl Entry {
         made.map_err(OsError::file("make", &directory))?;
         write(&directory, &record)?;
         let (written, is_behind) = (Instant::now(), false);
-        Ok(Self { directory, lock, record, written, is_behind, _locked: locked })
+        Ok(Self { directory, lock, record, written, is_behind, locked })
     }
 
     /// Creates the logs of the box, as its plan declares them.
@@ -371,6 +372,13 @@ impl Entry {
         write_file(&self.directory.join(RESULT), result)
     }
 
+    /// Records that the box has ended, and will be started again. The record stays locked. The logs of the run become the
+    /// older files of the logs of the next one. An error is ignored, because the next start reports the same error.
+    pub fn rest(&mut self, status: Option<u8>, restarted: Restarted) {
+        drop(Logs::set_aside(&self.directory));
+        drop(self.update(|record| record.rest(status, restarted)));
+    }
+
     /// Records the end of the box. Removes the record instead if the box was started with `--rm`.
     ///
     /// # Errors
@@ -387,8 +395,13 @@ impl Entry {
 
 /// Locks `lock`, and returns whether that succeeded and `lock` is still the file at `path`.
 fn is_free(lock: &File, path: &Path) -> bool {
-    let is_same = || Some(lock.metadata().ok()?.ino() == fs::metadata(path).ok()?.ino());
-    lock.try_lock().is_ok() && is_same() == Some(true)
+    lock.try_lock().is_ok() && is_at(lock, path)
+}
+
+/// Returns whether `file` is the file at `path`, in the same file system.
+fn is_at(file: &File, path: &Path) -> bool {
+    let is_same = || Some(file.metadata().ok()?.ino() == fs::metadata(path).ok()?.ino());
+    is_same() == Some(true)
 }
 
 /// Replaces a record, without flushing it to the disk: after a crash of the host, the box has ended anyway.

@@ -110,6 +110,22 @@ pub struct Record {
     /// The box that this one has replaced.
     #[serde(default)]
     pub updated: Option<Updated>,
+    /// The last restart of the box by `--restart`. While the state is [`State::Starting`], that restart has yet to succeed.
+    #[serde(default)]
+    pub restarted: Option<Restarted>,
+}
+
+/// The last restart of a box.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Restarted {
+    /// How often the box was restarted.
+    pub count: u32,
+    /// How many of these restarts followed each other at short intervals.
+    pub in_row: u32,
+    /// When the box had ended.
+    pub time_ms: u64,
+    /// Why the box had ended.
+    pub reason: String,
 }
 
 /// The box that another one has replaced.
@@ -189,6 +205,7 @@ impl Record {
             remove: false,
             options: None,
             updated: None,
+            restarted: None,
         }
     }
 
@@ -203,6 +220,20 @@ impl Record {
         let state = State::Running;
         self.jail_missing.clone_from(&machine.facts.jail.missing);
         *self = Self { state, vmm, protocol, ready_ms, phases_ms, agent_socket, ..self.clone() };
+    }
+
+    /// Records that the box has ended, and will be started again.
+    pub(super) fn rest(&mut self, status: Option<u8>, restarted: Restarted) {
+        *self = Self {
+            state: State::Starting,
+            vmm: None,
+            agent_socket: None,
+            ready_ms: None,
+            phases_ms: None,
+            status,
+            restarted: Some(restarted),
+            ..self.clone()
+        };
     }
 
     /// Records the end of the box. A task without a verdict fails.

@@ -8,8 +8,8 @@ use std::time::Instant;
 use host_fs::OsError;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use super::{Boxes, Entry, LOCKS, Record, RecordError, is_free, write};
-use crate::host::state_dir::{self, is_entry_name, private_file};
+use super::{Boxes, Entry, LOCKS, Record, RecordError, is_at, is_free, write};
+use crate::host::state_dir::{self, absent, is_entry_name, private_file};
 
 /// The directory of the locks of updates.
 const UPDATES: &str = ".updates";
@@ -94,14 +94,30 @@ impl Entry {
         let root = self.root().to_owned();
         let _guard = state_dir::lock(&root)?;
         let (directory, lock) = (root.join(name), root.join(LOCKS).join(name));
-        exchange(&self.directory, &directory)?;
-        if let Err(error) = exchange(&self.lock, &lock) {
-            exchange(&self.directory, &directory)?;
+        exchange(&self.lock, &lock)?;
+        if let Err(error) = exchange(&self.directory, &directory) {
+            exchange(&self.lock, &lock)?;
             return Err(error.into());
         }
         // The names have been exchanged already. The next change of the record writes it again.
         drop(self.renamed(name));
         Ok(())
+    }
+
+    /// Returns whether this box has got the name `name` in an exchange. If it has not, no later exchange can give it that name.
+    /// Then the box has to end, because other commands take it for one that has ended.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn settle_name(&mut self, name: &str) -> Result<bool, OsError> {
+        let root = self.root().to_owned();
+        let _guard = state_dir::lock(&root)?;
+        if is_at(&self.locked, &root.join(LOCKS).join(name)) {
+            return Ok(true);
+        }
+        // Names are exchanged together with locks.
+        absent(&self.lock, |path| fs::remove_file(path))?;
+        Ok(false)
     }
 
     /// Continues under the name that this box has got in an exchange.

@@ -393,3 +393,61 @@ fn a_box_is_updated_by_one_command_at_a_time() {
     boxes.updating("one").unwrap();
     assert_eq!(boxes.all().unwrap().len(), 1);
 }
+
+#[test]
+fn a_box_whose_answer_was_lost_knows_whether_it_has_the_name() {
+    let made = Fixture::new();
+    let boxes = made.boxes();
+    let mut old = made.create("one").unwrap();
+    let mut new = made.create("one-2f0a").unwrap();
+    old.exchange("one-2f0a").unwrap();
+    assert!(new.settle_name("one").unwrap(), "the exchange has happened");
+    new.renamed("one").unwrap();
+    old.end(None, None).unwrap();
+    new.end(Some(3), None).unwrap();
+    assert_eq!(boxes.find("one").unwrap().status, Some(3));
+}
+
+#[test]
+fn a_box_that_has_given_up_gets_no_name_any_more() {
+    let made = Fixture::new();
+    let boxes = made.boxes();
+    let mut old = made.create("one").unwrap();
+    let mut new = made.create("one-2f0a").unwrap();
+    assert!(!new.settle_name("one").unwrap());
+    old.exchange("one-2f0a").unwrap_err();
+    new.end(None, Some("no answer".to_owned())).unwrap();
+    assert_eq!(boxes.find("one-2f0a").unwrap().error.as_deref(), Some("no answer"));
+    assert_eq!(boxes.find("one").unwrap().state, State::Starting, "the old one goes on");
+    assert!(matches!(boxes.remove("one"), Err(RecordError::StillRunning(_))));
+    old.end(Some(7), None).unwrap();
+    assert_eq!(boxes.find("one").unwrap().status, Some(7));
+}
+
+#[test]
+fn a_box_that_is_started_again_keeps_its_name_and_the_log_of_its_last_run() {
+    let made = Fixture::new();
+    let boxes = made.boxes();
+    let mut entry = made.create("one").unwrap();
+    let mut watch = RecordWatch::new(boxes.clone(), 0).unwrap().0;
+    entry.update(|record| record.ready_ms = Some(1)).unwrap();
+    watch.look(true).unwrap();
+    for count in 1..=2 {
+        let mut log = entry.logs(None).unwrap();
+        log.write(&output(format!("run {count}").as_bytes()), Instant::now());
+        drop(log);
+        let reason = "its agent ended with status 3".to_owned();
+        entry.rest(Some(3), Restarted { count, in_row: count, time_ms: 2, reason });
+    }
+    let record = boxes.find("one").unwrap();
+    assert_eq!((record.state, record.ready_ms, record.status), (State::Starting, None, Some(3)));
+    assert!(matches!(made.create("one"), Err(RecordError::NameTaken(_))));
+    let mut log = entry.logs(None).unwrap();
+    log.write(&output(b"run 3"), Instant::now());
+    let texts: Vec<_> = logged(&boxes).into_iter().map(|it| it.data).collect();
+    assert_eq!(texts, [b"run 2", b"run 3"]);
+    entry.update(|record| record.ready_ms = Some(3)).unwrap();
+    let events = watch.look(true).unwrap();
+    let seen: Vec<_> = events.iter().map(|it| (it.event, it.status)).collect();
+    assert_eq!(seen, [(EventKind::Restart, Some(3)), (EventKind::Ready, None)]);
+}

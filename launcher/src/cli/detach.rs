@@ -7,15 +7,13 @@ use std::os::fd::AsFd;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use box_contract::exit;
-use boxlaunch::boxes::Entry;
-use boxlaunch::supervisor::{Started, Terms};
 use host_fs::OsError;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, chdir, dup2_stderr, dup2_stdin, dup2_stdout, setsid};
 use vmm::signals::StopSignals;
 
-use super::error::{Failure, of_run, signal_code};
+use super::error::{Failure, signal_code};
 use super::launch_error::LaunchError;
 use super::paths::SELF;
 use super::screen::Screen;
@@ -85,24 +83,17 @@ fn receive(
     Ok(length > 0)
 }
 
-/// Leaves the caller's session and terminal after all output is written, and serves the box until it ends.
-pub(super) fn keep_running(
-    started: Started,
-    entry: Entry,
-    terms: Terms,
-    signals: &StopSignals,
-    screen: &Screen,
-) -> Result<u8, Failure> {
+/// Leaves the caller's session and terminal after all output is written. Returns the exit code of the output.
+pub(super) fn leave(screen: &Screen) -> Result<u8, OsError> {
     screen.print(&char::from(DETACHED).to_string());
     // `close` also closes the screen's copies of the caller's files, so that the caller reads the end of the output.
     let code = screen.close(exit::DONE);
-    leave().map_err(OsError::system("leave the terminal"))?;
-    started.serve_here(entry, terms, signals).map_err(|it| of_run(it, None))?;
+    leave_session().map_err(OsError::system("leave the terminal"))?;
     Ok(code)
 }
 
 /// Moves this process into a new session without a terminal ([setsid(2)](https://man7.org/linux/man-pages/man2/setsid.2.html)).
-fn leave() -> io::Result<()> {
+fn leave_session() -> io::Result<()> {
     let nothing = File::options().read(true).write(true).open("/dev/null")?;
     dup2_stdin(&nothing)?;
     dup2_stdout(&nothing)?;

@@ -292,6 +292,9 @@ fn of_machine(error: &MachineError) -> Explanation {
         MachineError::AgentEnded { status, was_silent, .. } => {
             (AgentFailed, ended_help(*status, *was_silent)).into()
         }
+        MachineError::Unhealthy(_) => {
+            (AgentFailed, "`boxlaunch logs NAME` shows what the agent has written").into()
+        }
         MachineError::Timeout { .. } => {
             let help = "look at the agent's output and its health check; --console FILE keeps the guest's console, and --startup-timeout gives it more time";
             (StartupTimeout, help).into()

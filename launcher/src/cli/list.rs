@@ -102,8 +102,13 @@ fn table(records: &[Record], now: u64) -> String {
 fn status(record: &Record, now: u64) -> String {
     let since = |time: Option<u64>| ago(now.saturating_sub(time.unwrap_or(now)));
     match (record.state, &record.error, record.status) {
-        (State::Starting, ..) => "starting".to_owned(),
-        (State::Running, ..) => format!("running for {}", since(record.ready_ms)),
+        (State::Starting, ..) => match &record.restarted {
+            None => "starting".to_owned(),
+            Some(restarted) => format!("starting again: {}", first_line(&restarted.reason)),
+        },
+        (State::Running, ..) => {
+            format!("running for {}{}", since(record.ready_ms), restarts(record))
+        }
         (State::Ended, Some(error), _) => {
             format!("failed {} ago: {}", since(record.ended_ms), first_line(error))
         }
@@ -111,6 +116,16 @@ fn status(record: &Record, now: u64) -> String {
             format!("ended with {status} {} ago", since(record.ended_ms))
         }
         (State::Ended, None, None) => format!("stopped {} ago", since(record.ended_ms)),
+    }
+}
+
+/// Counts the restarts of a box, for example `, 2 restarts`. Empty if there were none.
+fn restarts(record: &Record) -> String {
+    let count = record.restarted.as_ref().map_or(0, |it| it.count);
+    match count {
+        0 => String::new(),
+        1 => ", 1 restart".to_owned(),
+        _ => format!(", {count} restarts"),
     }
 }
 

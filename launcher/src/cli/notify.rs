@@ -1,4 +1,4 @@
-//! Reports to a service manager that the box is ready, with the protocol of
+//! Reports to a service manager that the box is ready, and which process runs it, with the protocol of
 //! [sd_notify(3)](https://man7.org/linux/man-pages/man3/sd_notify.3.html).
 
 use std::env;
@@ -7,11 +7,22 @@ use std::io;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::process;
 
 /// Sends `READY=1` if `NOTIFY_SOCKET` is set. Errors are ignored, because the run does not depend on the service manager.
 pub(super) fn ready() {
+    tell("READY=1\n");
+}
+
+/// Sends `READY=1` and the process id of this process, which the service manager then regards as the main process of the
+/// service. A detached box calls this, because the process that the service manager has started ends.
+pub(super) fn ready_here() {
+    tell(&format!("MAINPID={}\nREADY=1\n", process::id()));
+}
+
+fn tell(message: &str) {
     if let Some(socket) = env::var_os("NOTIFY_SOCKET") {
-        drop(send(&socket, b"READY=1\n"));
+        drop(send(&socket, message.as_bytes()));
     }
 }
 

@@ -98,6 +98,11 @@ impl GivenSecret {
     }
 
     /// Returns the secret's name if its value comes from standard input.
+    /// Returns the name of this secret if its value cannot be read a second time, because it is not in a file.
+    pub(super) fn only_once(&self) -> Option<&str> {
+        (!matches!(self.source, Source::File(_))).then_some(self.name.as_str())
+    }
+
     pub(super) fn of_stdin(&self) -> Option<&str> {
         (self.source == Source::Stdin).then_some(&self.name)
     }
@@ -300,10 +305,25 @@ pub(super) fn handed_over() -> Option<RawFd> {
 
 /// Reads the values from the file of [`handed_over`], and returns them in the order of the plan.
 pub(super) fn take(given: &[GivenSecret], plan: &RunPlan) -> Result<Vec<Secret>, Failure> {
-    let declared = &plan.secrets;
     let Some(fd) = handed_over().filter(|_| !given.is_empty()) else { return Ok(Vec::new()) };
     hide_memory()?;
     let read = read_and_clear(fd, given.len()).map_err(OsError::system("take the secrets"))?;
+    in_order(given, plan, read)
+}
+
+/// Reads the values from their files again, and returns them in the order of the plan.
+pub(super) fn take_again(given: &[GivenSecret], plan: &RunPlan) -> Result<Vec<Secret>, Failure> {
+    let read: Result<_, _> = given.iter().map(GivenSecret::read).collect();
+    in_order(given, plan, read?)
+}
+
+/// Returns the values of secrets in the order of the plan.
+fn in_order(
+    given: &[GivenSecret],
+    plan: &RunPlan,
+    read: Vec<Zeroizing<Vec<u8>>>,
+) -> Result<Vec<Secret>, Failure> {
+    let declared = &plan.secrets;
     let mut values: Vec<_> = given.iter().map(|it| &it.name).zip(read).collect();
     let in_order = (0..).zip(declared).filter_map(|(index, plan)| {
         let at = values.iter().position(|(name, _)| **name == plan.name)?;

@@ -18,6 +18,8 @@ use crate::streams::control::CHUNK;
 use crate::streams::{StreamError, attached};
 use crate::supervisor::RUN;
 
+/// How long the other supervisor may take to exchange the names: longer than it waits for the lock of the records.
+const EXCHANGE: Duration = Duration::from_secs(30);
 /// The action in an error about the connection.
 const ACTION: &str = "take over from another box";
 
@@ -56,8 +58,11 @@ impl Predecessor {
     /// `name`, which was the name of the new box until now.
     ///
     /// # Errors
-    /// The errors of [`Self::ask`]. The box then goes on, unless it has ended by itself.
+    /// The errors of [`Self::ask`]. The names may have been exchanged even so:
+    /// [`Entry::settle_name`](crate::boxes::Entry::settle_name) returns whether they have.
     pub fn take_over(mut self, name: &str, drain: Duration) -> Result<(), ClientError> {
+        let waits = self.stream.set_read_timeout(Some(EXCHANGE));
+        waits.map_err(OsError::system(ACTION))?;
         let drain_ms = u32::try_from(drain.as_millis()).unwrap_or(u32::MAX);
         self.send(&ClientMessage::TakeOver(TakeOver { name: name.to_owned(), drain_ms }))?;
         self.await_handed(&mut Vec::new())

@@ -62,6 +62,9 @@ pub enum MachineError {
         /// Whether the kernel killed a process of the agent's component for lack of memory.
         lacked_memory: bool,
     },
+    /// The agent failed several health checks in a row, and the box was stopped for that.
+    #[error("the agent was unhealthy: {0}")]
+    Unhealthy(String),
     /// The agent was not ready in time.
     #[error("the agent was not ready after {seconds} s{}", because(reason.as_deref()))]
     Timeout {

@@ -1,7 +1,7 @@
 //! Handles the messages of the supervisor's clients.
 
 use box_contract::wire::{Follow, GuestMessage, HostMessage, ProgramId, Signal};
-use nix::libc::SIGKILL;
+use nix::libc::{SIGKILL, SIGTERM};
 
 use super::clients::{FromClient, MAX_CLIENTS};
 use super::hand_over::HAND_OVER;
@@ -69,7 +69,10 @@ impl Supervisor {
     fn ask(&mut self, client: u64, message: HostMessage) -> Result<Flow, String> {
         let own = self.programs.of(client);
         let message = match message {
-            HostMessage::Shutdown(shutdown) => return Ok(self.begin_stop(shutdown.grace())),
+            HostMessage::Shutdown(shutdown) => {
+                self.was_asked = true;
+                return Ok(self.begin_stop(shutdown.grace()));
+            }
             HostMessage::Exec(_) if self.kill_at.is_some() => {
                 return Err("the box is being stopped".to_owned());
             }
@@ -79,6 +82,7 @@ impl Supervisor {
                 HostMessage::Exec(exec)
             }
             HostMessage::Signal(signal) if signal.id == ProgramId::AGENT => {
+                self.was_asked |= [SIGKILL, SIGTERM].contains(&signal.signal);
                 HostMessage::Signal(signal)
             }
             HostMessage::Measure(_) if self.measured_for.contains(&client) => {

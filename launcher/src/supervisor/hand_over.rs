@@ -71,6 +71,7 @@ impl Supervisor {
     /// Stops the box after another one has replaced it.
     pub(super) fn retire(&mut self) -> Flow {
         self.retiring = None;
+        self.was_asked = true;
         if self.kill_at.is_some() {
             return CONTINUE;
         }

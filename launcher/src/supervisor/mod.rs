@@ -15,8 +15,10 @@ mod hand_over;
 mod network;
 mod orphans;
 mod programs;
+mod restart;
 mod task;
 mod wall_clock;
+mod watch;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::ControlFlow;
@@ -34,8 +36,8 @@ use host_fs::OsError;
 use host_fs::named::FileSlot;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::boxes::Entry;
 use crate::boxes::task::EndedTask;
+use crate::boxes::{Entry, Restarted};
 use crate::machine::events::{Event, WatchedSignals};
 use crate::machine::{
     BoxToRun, HostResources, Machine, MachineError, RunFailure, StartPolicy, explain_end,
@@ -48,6 +50,9 @@ use clients::Clients;
 use hand_over::Retiring;
 use orphans::Orphans;
 use programs::Programs;
+use watch::{WATCHER, Watch};
+
+pub use restart::{Restart, delay};
 use vmm::runtime_dir::RuntimeDir;
 use vmm::signals::StopSignals;
 
@@ -62,6 +67,17 @@ const WHEN: &str = "while the box ran";
 
 /// The result of serving a box: its task, if it had one.
 pub type Served = Result<Option<EndedTask>, RunFailure>;
+
+/// The end of a box.
+#[derive(Debug)]
+pub struct Ended {
+    /// The box's task, if it had one, or why the run failed.
+    pub served: Served,
+    /// The exit status of the agent, if it has ended by itself.
+    pub status: Option<u8>,
+    /// The record, if the box is to be started again.
+    pub again: Option<Entry>,
+}
 
 /// A started box that is not served yet.
 #[derive(Debug)]
@@ -123,16 +139,13 @@ impl Started {
     ) -> Result<(UnixStream, JoinHandle<Served>), MachineError> {
         let action = "start the supervisor";
         let (ours, theirs) = UnixStream::pair().map_err(OsError::system(action))?;
-        let serve = move || self.serve(entry, terms, None, Some(theirs));
+        let serve = move || self.serve(entry, terms, None, Some(theirs)).served;
         let thread = thread::Builder::new().name("supervisor".to_owned()).spawn(serve);
         Ok((ours, thread.map_err(OsError::system(action))?))
     }
 
-    /// Serves the box until it ends or a signal requests its end. Returns its task, if it had one.
-    ///
-    /// # Errors
-    /// If the VM ends by itself, or its init fails.
-    pub fn serve_here(self, entry: Entry, terms: Terms, signals: &StopSignals) -> Served {
+    /// Serves the box until it ends or a signal requests its end.
+    pub fn serve_here(self, entry: Entry, terms: Terms, signals: &StopSignals) -> Ended {
         self.serve(entry, terms, Some(signals), None)
     }
 
@@ -142,9 +155,9 @@ impl Started {
         terms: Terms,
         signals: Option<&StopSignals>,
         first: Option<UnixStream>,
-    ) -> Served {
+    ) -> Ended {
         let Self { runtime, listener, mut machine } = self;
-        let served = runtime.block_on(async {
+        let ended: Result<Ended, MachineError> = runtime.block_on(async {
             let signals = signals.map(WatchedSignals::new).transpose()?;
             let mut clients = Clients::new(listener)?;
             if let Some(first) = first {
@@ -153,8 +166,12 @@ impl Started {
                 clients.welcome_first(stream);
             }
             let programs = Programs::new(std::mem::take(&mut machine.agent_window));
+            let is_watched = terms.restart.is_some_and(|it| it.unhealthy);
             let supervisor = Supervisor {
                 machine,
+                watch: is_watched.then(|| Watch::new(terms.health_interval)),
+                unhealthy: None,
+                was_asked: false,
                 given: entry.record.network_local.clone(),
                 entry,
                 clients,
@@ -172,10 +189,10 @@ impl Started {
                 successor: None,
                 retiring: None,
             };
-            supervisor.run(signals.as_ref()).await
+            Ok(supervisor.run(signals.as_ref()).await)
         });
         runtime.shutdown_background();
-        served
+        ended.unwrap_or_else(|error| Ended { served: Err(error.into()), status: None, again: None })
     }
 }
 
@@ -194,6 +211,10 @@ pub struct Terms {
     pub grace: Duration,
     /// The path for the result of the box's task, if there is one.
     pub result: Option<Arc<FileSlot>>,
+    /// When the box is started again.
+    pub restart: Option<Restart>,
+    /// The time between two checks of the agent's health, if [`Restart::unhealthy`] needs them.
+    pub health_interval: Duration,
 }
 
 /// The state of a served box.
@@ -227,6 +248,12 @@ struct Supervisor {
     successor: Option<u64>,
     /// The end of the box after another one has replaced it.
     retiring: Option<Retiring>,
+    /// The checks of the agent's health, if a policy needs them.
+    watch: Option<Watch>,
+    /// Why the watch stops the box.
+    unhealthy: Option<String>,
+    /// Whether a user or a service manager asked for the end of the box.
+    was_asked: bool,
 }
 
 /// Whether to continue to serve the box.
@@ -237,7 +264,7 @@ const BREAK: Flow = ControlFlow::Break(());
 
 impl Supervisor {
     /// Serves the box until it ends, and records the end.
-    async fn run(mut self, signals: Option<&WatchedSignals<'_>>) -> Served {
+    async fn run(mut self, signals: Option<&WatchedSignals<'_>>) -> Ended {
         let served = self.serve(signals).await;
         self.has_failed = served.is_err();
         if served.as_ref().is_err_and(|error| !error.is_an_end()) {
@@ -245,14 +272,23 @@ impl Supervisor {
         }
         let killed = self.machine.events.kill().await;
         let (task, written) = self.ended_task();
+        let unhealthy = self.unhealthy.take().map_or(Ok(()), |it| Err(MachineError::Unhealthy(it)));
+        let served = served.and(unhealthy);
         let ended = served.and(killed.and(written).map_err(MachineError::from));
-        let error = ended.as_ref().err().map(ToString::to_string);
-        let status = self.status;
+        let status = self.status.filter(|_| !self.was_asked);
+        let failure = ended.as_ref().err().map(ToString::to_string);
         let incomplete = self.log_failure();
-        let error = error.or(incomplete);
-        let Self { machine, entry, mut clients, .. } = self;
-        // Ignore a failure: the next command then finds the lock free, and records the end.
-        drop(entry.end(status, error));
+        let again = self.next_restart(failure.as_deref());
+        let error = failure.or(incomplete);
+        let Self { machine, mut entry, mut clients, status: agent, .. } = self;
+        let again = if let Some(restarted) = again {
+            entry.rest(agent, restarted);
+            Some(entry)
+        } else {
+            // Ignore a failure: the next command then finds the lock free, and records the end.
+            drop(entry.end(agent, error));
+            None
+        };
         let last_output = vec![machine.console_end()];
         // End the VM before clients are informed of the end, because they must find the VM gone.
         drop(machine);
@@ -260,7 +296,19 @@ impl Supervisor {
             clients.tell_all(&failed(RUN, &error.to_string()));
         }
         clients.close().await;
-        ended.map(|()| task).map_err(|error| RunFailure { error, last_output })
+        let served = ended.map(|()| task).map_err(|error| RunFailure { error, last_output });
+        Ended { served, status, again }
+    }
+
+    /// Returns what to record about the restart that follows the end of the box. `None` if the box is not started again.
+    /// `failure` is why the run failed, if that was no end of the agent.
+    fn next_restart(&self, failure: Option<&str>) -> Option<Restarted> {
+        let policy = self.terms.restart.filter(|_| !self.was_asked)?;
+        let of_agent = || {
+            let status = self.status.filter(|it| *it != 0)?;
+            Some(format!("its agent ended with status {status}"))
+        };
+        policy.next(&self.entry.record, &failure.map(str::to_owned).or_else(of_agent)?)
     }
 
     /// Handles the last messages of a VM that has failed.
@@ -302,6 +350,7 @@ impl Supervisor {
                     self.machine.tell(&HostMessage::Clock(HostTime { now_ns }));
                     CONTINUE
                 }
+                () = watch::due(self.watch.as_ref()) => self.check_health(),
                 () = self.orphans.due() => {
                     orphans::reap(&self.machine.processes());
                     CONTINUE
@@ -321,8 +370,11 @@ impl Supervisor {
     async fn take(&mut self, event: Event) -> Result<Flow, MachineError> {
         match event {
             Event::Message(message) => self.serve_guest(message),
-            Event::Signal(_) if self.kill_at.is_some() => Ok(BREAK),
-            Event::Signal(_) => Ok(self.begin_stop(self.terms.grace)),
+            Event::Signal(_) => {
+                self.was_asked = true;
+                let is_second = self.kill_at.is_some();
+                Ok(if is_second { BREAK } else { self.begin_stop(self.terms.grace) })
+            }
             _ if self.kill_at.is_some() => Ok(BREAK),
             event => {
                 let mut messages = Vec::new();
@@ -346,6 +398,10 @@ impl Supervisor {
             }
             GuestMessage::Exited(exit) if exit.id == ProgramId::BUSINESS => {
                 self.business_ended(exit);
+            }
+            GuestMessage::Exited(exit) if self.is_check(exit.id) => {
+                self.programs.remove(exit.id);
+                return Ok(self.check_ended(exit));
             }
             GuestMessage::Exited(exit) => {
                 if let Some(program) = self.programs.remove(exit.id) {
@@ -428,7 +484,11 @@ impl Supervisor {
         let (grant, owner) =
             (self.programs.grant(output.id, output.cost()), self.programs.client(output.id));
         let (is_agents, message) = (output.id == ProgramId::AGENT, GuestMessage::Output(output));
-        if is_agents {
+        if owner == Some(WATCHER) {
+            if let GuestMessage::Output(output) = &message {
+                self.hear_check(output);
+            }
+        } else if is_agents {
             self.clients.tell(&[Follow::Output], &message, Some(&grant));
         } else if let Some(client) = owner {
             self.clients.send(client, &message, Some(&grant));

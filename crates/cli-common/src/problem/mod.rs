@@ -100,6 +100,11 @@ impl Problem {
         self
     }
 
+    /// Returns the message alone, without its code, help and source lines.
+    pub fn message(&self) -> &str {
+        self.json["message"].as_str().unwrap_or_default()
+    }
+
     /// Returns the text of the error, without a final newline.
     pub fn text(&self) -> String {
         format!("{}{}", self.text, self.help)

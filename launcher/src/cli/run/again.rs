@@ -100,6 +100,8 @@ fn paths(args: &RunArgs) -> impl Iterator<Item = Option<String>> {
         network_local: _,
         startup_timeout: _,
         grace: _,
+        restart: _,
+        health_interval: _,
         // An update is refused.
         task: _,
         result: _,
@@ -145,6 +147,8 @@ fn plain(args: &RunArgs) -> Vec<String> {
         ("--max-cpus", args.max_cpus.map(|it| it.to_string())),
         ("--max-memory", args.max_memory.map(|it| it.to_string())),
         ("--max-scratch", args.max_scratch.map(size::written)),
+        ("--restart", args.restart.map(|it| it.to_string())),
+        ("--health-interval", args.health_interval.map(|it| it.to_string())),
     ];
     let values = values.into_iter().filter_map(|(name, it)| Some(format!("{name}={}", it?)));
     let local = args.network_local.iter().map(|it| format!("--network-local={it}"));
@@ -208,6 +212,10 @@ mod tests {
             "999",
             "--grace",
             "7",
+            "--restart",
+            "unhealthy:5",
+            "--health-interval",
+            "3",
             "--budget",
             "off",
             "--verify",
@@ -238,6 +246,8 @@ mod tests {
             "--grace=7",
             "--cpus=2",
             "--memory=999",
+            "--restart=unhealthy:5",
+            "--health-interval=3",
             "--verify",
             "--env=LOG=debug",
             "--env=agent/URL",

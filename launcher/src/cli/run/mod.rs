@@ -4,6 +4,7 @@ mod again;
 mod modes;
 mod network;
 mod options;
+mod restart;
 mod serve;
 mod volumes;
 
@@ -48,6 +49,7 @@ use super::screen::Screen;
 use super::terminal::{self, is_quiet};
 use super::variables::{self, Assigned};
 use super::{detach, emulated, given_file, kept, memory, pull, secrets, shares, task};
+use restart::Again;
 use serve::Run;
 
 pub(super) use again::{Replaces, options_of};
@@ -103,7 +105,8 @@ fn boot(
     // While `_held` exists, the store keeps the box. It exists until the run ends, even a detached one.
     let (opened, _held) = args.open()?;
     let Checked { component, env, given } = checked(args, &opened)?;
-    let mut asked = Asked::of(args, opened.plan(), given)?;
+    let secrets = secrets::take(&secrets::checked(args, opened.plan())?, opened.plan())?;
+    let mut asked = Asked::of(args, opened.plan(), given.clone(), secrets)?;
     if args.detach {
         asked.options = again::options(args, opened.plan(), &env)?;
     }
@@ -127,7 +130,8 @@ fn boot(
     let mut agent_output = agent_route(args, screen);
     match boot.start(asked, (runtime, &mut entry), &mut agent_output, started + tried) {
         Ok(started) => {
-            let run = Run { args, opened: &opened, component, env, signals, screen, result };
+            let again = Again { state: &state, given };
+            let run = Run { args, opened: &opened, component, env, signals, screen, result, again };
             run.serve((started, predecessor), entry, agent_output)
         }
         Err(failure) => {
@@ -156,13 +160,18 @@ struct Asked {
 }
 
 impl Asked {
-    fn of(args: &RunArgs, plan: &RunPlan, variables: Vec<GivenVariable>) -> Result<Self, Failure> {
+    fn of(
+        args: &RunArgs,
+        plan: &RunPlan,
+        variables: Vec<GivenVariable>,
+        secrets: Vec<Secret>,
+    ) -> Result<Self, Failure> {
         Ok(Self {
             task: task::given(args)?,
             result: task::result_place(args, plan)?,
             console: console_place(args)?,
             agent_socket: agent_socket(args)?,
-            secrets: secrets::take(&secrets::checked(args, plan)?, plan)?,
+            secrets,
             shares: shares::resolved(args, plan)
                 .inspect(|it| shares::look_for_large(it, terminal::notice))?,
             network: network::given(args, plan)?,
@@ -325,6 +334,7 @@ fn checked(args: &RunArgs, opened: &OpenBox) -> Result<Checked, Failure> {
     boxlaunch::opened::check_enforced(opened)?;
     let plan = opened.plan();
     let secrets = secrets::checked(args, plan)?;
+    restart::check(args, plan, &secrets)?;
     shares::checked(args, plan)?;
     let network = network::lacking(args, plan)?;
     volumes::checked(args, plan)?;

@@ -22,6 +22,7 @@ pub(super) fn check(args: &RunArgs) -> Result<(), Failure> {
     if (args.replaces.is_some() || args.drain.is_some()) && !args.detach {
         return Err(usage("--replaces is for boxlaunch's own use", "leave it out"));
     }
+    check_restart(args)?;
     if !args.command.is_empty() {
         return Ok(());
     }
@@ -37,6 +38,19 @@ pub(super) fn check(args: &RunArgs) -> Result<(), Failure> {
         "add the command, after --".to_owned()
     };
     Err(usage(&format!("{option} is for a command, and this run has none"), &help))
+}
+
+/// Refuses a policy of restarts where nothing would apply it.
+fn check_restart(args: &RunArgs) -> Result<(), Failure> {
+    if args.restart.is_some() && !args.detach {
+        let help = "add --detach, or let the program that starts this run start it again";
+        return Err(usage("--restart is for a detached run", help));
+    }
+    if args.health_interval.is_some() && !args.restart.is_some_and(|it| it.unhealthy) {
+        let help = "add it, or leave --health-interval out";
+        return Err(usage("--health-interval is for --restart unhealthy", help));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -108,6 +122,12 @@ mod tests {
         decision(
             "drain",
             &["--replaces", DIGEST, "--drain", "1"],
+            &[COMMAND, EMULATED, NOT_DETACHED],
+        ),
+        decision("restart", &["--restart", "on-failure"], &[COMMAND, EMULATED, NOT_DETACHED]),
+        decision(
+            "health_interval",
+            &["--restart", "unhealthy", "--health-interval", "5"],
             &[COMMAND, EMULATED, NOT_DETACHED],
         ),
         decision("nested", &["--nested"], &[EMULATED]),

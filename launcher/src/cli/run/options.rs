@@ -15,6 +15,7 @@ use boxlaunch::host::policy::{Most, check_scratch, most_scratch};
 use boxlaunch::mounts::volumes::VolumePlace;
 use boxlaunch::network::given::{Choice, NetworkRefusal};
 use boxlaunch::network::{Given, Published};
+use boxlaunch::supervisor::Restart;
 use clap::ValueEnum;
 use cli_registry::RegistryOptions;
 use egress_proxy::is_own;
@@ -66,6 +67,13 @@ pub(crate) struct RunArgs {
     /// How many seconds the clients of the replaced box may stay connected.
     #[arg(long, hide = true, requires = "replaces", value_name = "SECONDS", value_parser = seconds(0))]
     pub(in crate::cli) drain: Option<u32>,
+    /// Start a detached box again after it has failed: with `on-failure` if its agent ends with another status than 0, or if
+    /// the VM fails; with `unhealthy` also if three health checks of its agent fail in a row. With :N, at most N times in a row.
+    #[arg(long, value_name = "POLICY[:N]", conflicts_with_all = ["task", "result"])]
+    pub(in crate::cli) restart: Option<Restart>,
+    /// How many seconds are between two health checks of `--restart unhealthy` [default: 10].
+    #[arg(long, value_name = "SECONDS", value_parser = seconds(1), allow_negative_numbers = true)]
+    pub(in crate::cli) health_interval: Option<u32>,
     /// The name by which other commands address the box [default: the box's own name with a random suffix].
     #[arg(long, value_name = "NAME", conflicts_with = "emulated")]
     pub(in crate::cli) name: Option<String>,
@@ -227,6 +235,8 @@ impl RunArgs {
             max_memory: _,
             max_scratch: _,
             clean_stop: _,
+            restart: _,
+            health_interval: _,
             expect: _,
             pull: _,
             registries: _,
@@ -368,6 +378,11 @@ impl RunArgs {
     pub(in crate::cli) fn size(&self, plan: &RunPlan) -> Vm {
         let Vm { cpus, memory_mib } = plan.vm;
         Vm { cpus: self.cpus.unwrap_or(cpus), memory_mib: self.memory.unwrap_or(memory_mib) }
+    }
+
+    /// Returns the time between two health checks of `--restart unhealthy`.
+    pub(super) fn health_interval(&self) -> Duration {
+        Duration::from_secs(self.health_interval.unwrap_or(10).into())
     }
 
     pub(in crate::cli) fn grace(&self) -> Duration {

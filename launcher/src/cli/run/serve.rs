@@ -26,6 +26,7 @@ use vmm::signals::{StopSignals, Stopped};
 
 use super::note_failure;
 use super::options::{BudgetPolicy, RunArgs};
+use super::restart::Again;
 use crate::cli::error::{Failure, of_run, signal_code};
 use crate::cli::launch_error::{FailedRun, LaunchError};
 use crate::cli::memory::out_of_memory;
@@ -70,6 +71,8 @@ pub(super) struct Run<'a> {
     pub(super) screen: &'a Screen,
     /// The file for the result of the task.
     pub(super) result: Option<Arc<FileSlot>>,
+    /// What a restart needs.
+    pub(super) again: Again<'a>,
 }
 
 impl Run<'_> {
@@ -99,14 +102,17 @@ impl Run<'_> {
             ends_with_agent: args.command.is_empty(),
             grace: args.grace(),
             result: self.result.clone(),
+            restart: args.restart,
+            health_interval: args.health_interval(),
         };
         if args.as_supervisor && over.is_none() {
             if !args.json {
                 self.screen.print(&format!("{}\n", record.name));
             }
             self.report((&record, &facts, None), &agent_output, Ending::Ready)?;
-            let screen = self.screen;
-            return detach::keep_running(started, entry, terms, self.signals, screen);
+            notify::ready_here();
+            let code = detach::leave(self.screen)?;
+            return Ok(self.serve_on(started, entry, &terms)?.unwrap_or(code));
         }
         let box_of = (record.name.as_str(), started.machine.protocol());
         let (stream, thread) = started.serve_beside(entry, terms)?;
@@ -172,7 +178,12 @@ impl Run<'_> {
             return Err(Stopped(signal).into());
         }
         let drain = Duration::from_secs(self.args.drain.unwrap_or_default().into());
-        predecessor.take_over(&own, drain)?;
+        if let Err(error) = predecessor.take_over(&own, drain) {
+            // The other supervisor may have exchanged the names, and its answer was lost.
+            if !entry.settle_name(name)? {
+                return Err(error.into());
+            }
+        }
         let previous = (!self.args.rm).then_some(own);
         entry.record.updated = Some(Updated { time_ms: since_epoch(), from, previous });
         // Only this box can serve the clients now, even if its record cannot be written at the moment.

@@ -90,6 +90,18 @@ impl Logs {
         })
     }
 
+    /// Makes the current file of each log in a directory the older one, so that [`Self::create`] can create logs there.
+    ///
+    /// # Errors
+    /// Errors of the operating system.
+    pub(crate) fn set_aside(directory: &Path) -> io::Result<()> {
+        let components = [ComponentName::Agent, ComponentName::Business];
+        let components = components.map(|it| current(directory, it));
+        let others = [DECISIONS, EVENTS, TRAJECTORIES].map(|name| directory.join(name));
+        let exists = |path: &PathBuf| path.exists();
+        components.into_iter().chain(others).filter(exists).try_for_each(|path| set_aside(&path))
+    }
+
     /// Returns logs that discard everything.
     #[cfg(test)]
     pub(crate) fn nowhere() -> Self {
@@ -288,15 +300,9 @@ impl Log {
         Ok(())
     }
 
-    /// Replaces the older file with the current one. The older file is removed first: ext4 immediately flushes a file
-    /// that is renamed over another one (`auto_da_alloc` in
-    /// [ext4(5)](https://man7.org/linux/man-pages/man5/ext4.5.html)), and a log does not need that.
+    /// Replaces the older file with the current one.
     fn rotate(&mut self) -> io::Result<()> {
-        let older = older(&self.path);
-        match fs::remove_file(&older) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-            _ => fs::rename(&self.path, older)?,
-        }
+        set_aside(&self.path)?;
         (self.file, self.size) = (None, 0);
         Ok(())
     }
@@ -306,6 +312,17 @@ impl Drop for Log {
     /// Writes the held entries if the supervisor has not, because the start failed.
     fn drop(&mut self) {
         self.finish();
+    }
+}
+
+/// Replaces the older file of a log with the current one. The older file is removed first: ext4 immediately flushes a file
+/// that is renamed over another one (`auto_da_alloc` in
+/// [ext4(5)](https://man7.org/linux/man-pages/man5/ext4.5.html)), and a log does not need that.
+fn set_aside(current: &Path) -> io::Result<()> {
+    let older = older(current);
+    match fs::remove_file(&older) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => fs::rename(current, older),
     }
 }
 

@@ -1,0 +1,165 @@
+//! `--restart`: starts a box again after it has failed, in the process that supervises it.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use box_contract::{ErrorCode, RunPlan, exit};
+use boxlaunch::boxes::{Entry, Record};
+use boxlaunch::machine::variables::GivenVariable;
+use boxlaunch::streams::output::Route;
+use boxlaunch::supervisor::{Ended, Started, Terms, delay};
+use host_fs::OsError;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use std::os::fd::AsFd as _;
+use vmm::runtime_dir::RuntimeDir;
+
+use super::options::{BudgetPolicy, RunArgs};
+use super::serve::Run;
+use super::{Asked, Boot, options_of};
+use crate::cli::error::{Failure, of_run, usage};
+use crate::cli::paths;
+use crate::cli::secrets::{self, GivenSecret};
+
+/// What a restart needs in addition to the options.
+pub(super) struct Again<'a> {
+    /// The state directory.
+    pub(super) state: &'a Path,
+    /// The variables that the components got at the first start.
+    pub(super) given: Vec<GivenVariable>,
+}
+
+/// Refuses `--restart` for a box that could not be started again as it was started first.
+pub(super) fn check(
+    args: &RunArgs,
+    plan: &RunPlan,
+    secrets: &[GivenSecret],
+) -> Result<(), Failure> {
+    let Some(policy) = args.restart else { return Ok(()) };
+    if plan.task.is_some() {
+        let message = "--restart is not for a box with a task, which would begin again";
+        return Err(usage(message, "leave it out"));
+    }
+    if policy.unhealthy && plan.agent.health.is_none() {
+        let help = "declare `health` for the agent in the Boxfile, and build the box again";
+        let message =
+            "--restart unhealthy has no effect: the agent of this box has no health check";
+        return Err(Failure::new((ErrorCode::Usage, help), message));
+    }
+    let Some(name) = secrets.iter().find_map(GivenSecret::only_once) else { return Ok(()) };
+    let message = format!("--restart has to read the secret {name} at each start");
+    Err(usage(&message, &format!("give it as `--secret {name}=file:PATH`")))
+}
+
+/// A box that waits for its restart has been stopped.
+struct Cancelled;
+
+impl Run<'_> {
+    /// Serves a detached box until it ends for good. Returns the exit code of the agent, if it has ended by itself.
+    pub(super) fn serve_on(
+        &self,
+        started: Started,
+        entry: Entry,
+        terms: &Terms,
+    ) -> Result<Option<u8>, Failure> {
+        let mut ended = started.serve_here(entry, terms.clone(), self.signals);
+        while let Some(entry) = ended.again.take() {
+            ended = match self.start_again(entry)? {
+                Ok((started, entry)) => started.serve_here(entry, terms.clone(), self.signals),
+                Err(Cancelled) => return Ok(Some(exit::DONE)),
+            };
+        }
+        let Ended { served, status, .. } = ended;
+        served.map_err(|failure| of_run(failure, None))?;
+        Ok(status)
+    }
+
+    /// Waits, and starts the box again, until a start succeeds.
+    fn start_again(
+        &self,
+        mut entry: Entry,
+    ) -> Result<Result<(Started, Entry), Cancelled>, Failure> {
+        loop {
+            let in_row = entry.record.restarted.as_ref().map_or(1, |it| it.in_row);
+            if self.is_stopped_within(delay(in_row))? {
+                let status = entry.record.status;
+                entry.end(status, None)?;
+                return Ok(Err(Cancelled));
+            }
+            let failure = match self.boot_again(&mut entry) {
+                Ok(started) => return Ok(Ok((started, entry))),
+                Err(failure) => failure,
+            };
+            let reason = failure.message();
+            let policy = self.args.restart.filter(|_| !self.signals.any_taken());
+            match policy.and_then(|it| it.next(&entry.record, &reason)) {
+                Some(next) => entry.rest(None, next),
+                None => {
+                    entry.end(None, Some(reason))?;
+                    return Err(failure);
+                }
+            }
+        }
+    }
+
+    /// Waits for `time`. Returns whether a signal has arrived.
+    fn is_stopped_within(&self, time: Duration) -> Result<bool, OsError> {
+        let until = Instant::now() + time;
+        loop {
+            if self.signals.next()?.is_some() {
+                return Ok(true);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            let left = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
+            // After an error, such as another signal, the loop looks again.
+            let _ = poll(&mut [PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)], left);
+        }
+    }
+
+    /// Starts the box again with the options of its first start.
+    fn boot_again(&self, entry: &mut Entry) -> Result<Started, Failure> {
+        let (args, plan) = (self.repeated(&entry.record)?, self.opened.plan());
+        let secrets = secrets::take_again(&secrets::checked(&args, plan)?, plan)?;
+        let asked = Asked::of(&args, plan, self.again.given.clone(), secrets)?;
+        let runtime = RuntimeDir::create(&paths::runtime_base())?;
+        let Self { opened, signals, screen, again: Again { state, .. }, .. } = *self;
+        let boot = Boot { args: &args, opened, state, signals, screen };
+        let fresh = boot.record(&asked, &runtime);
+        entry.update(|record| *record = renewed(record, fresh))?;
+        let captured = &mut Route::capture();
+        let started = boot.start(asked, (runtime, entry), captured, Instant::now());
+        started.map_err(|failure| of_run(failure, None))
+    }
+
+    /// Returns the options of this run as they were given, with absolute paths. The budget of the start has been checked once: a
+    /// host that is busy now is no reason to give a box up.
+    fn repeated(&self, record: &Record) -> Result<RunArgs, Failure> {
+        let words = options_of(record).unwrap_or_default();
+        let words = words.into_iter().chain(["--detach", "box"].map(str::to_owned));
+        let parsed = RunArgs::of_words(words)
+            .map_err(|error| usage(&error.to_string(), "stop the box, and run it again"))?;
+        let Self { args, .. } = self;
+        Ok(RunArgs {
+            subject: args.subject.clone(),
+            name: args.name.clone(),
+            env: args.env.clone(),
+            budget: BudgetPolicy::Off,
+            ..parsed
+        })
+    }
+}
+
+/// Returns the record of a run that begins again, from the record of the box and that of a first start.
+fn renewed(record: &Record, fresh: Record) -> Record {
+    Record {
+        name: record.name.clone(),
+        created_ms: record.created_ms,
+        published: record.published.clone(),
+        options: record.options.clone(),
+        updated: record.updated.clone(),
+        restarted: record.restarted.clone(),
+        ..fresh
+    }
+}
