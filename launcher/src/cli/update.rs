@@ -9,12 +9,13 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use box_cache::Held;
+use box_cache::{Held, Pulled};
 use box_contract::{ErrorCode, exit};
 use box_digest::Digest;
+use box_find::BoxReference;
 use boxlaunch::boxes::{Boxes, Record, RecordError, State};
 use boxlaunch::client::ClientError;
-use cli_common::store::BoxArgument;
+use cli_common::store::{BoxArgument, CommandFault, stored_boxes};
 use cli_registry::RegistryOptions;
 use safe_text::shown;
 use serde_json::{Value, json};
@@ -50,6 +51,9 @@ pub(crate) struct UpdateArgs {
     /// Update only if the new box has this digest.
     #[arg(long, value_name = "DIGEST")]
     expect: Option<Digest>,
+    /// Update even to a box that did not become ready when it was to replace this one before.
+    #[arg(long)]
+    retry: bool,
     /// When to pull the new box from a registry [default: missing].
     #[arg(long, value_enum, value_name = "POLICY")]
     pull: Option<PullPolicy>,
@@ -113,6 +117,7 @@ pub(crate) fn update(args: &UpdateArgs) -> Result<u8, Failure> {
     let options = repeatable(&old)?;
     let run = args.run(&options)?;
     check_sources(&run)?;
+    let before = args.reference_before()?;
     if let Some(code) = pull::before(&run)? {
         return Ok(code);
     }
@@ -123,6 +128,10 @@ pub(crate) fn update(args: &UpdateArgs) -> Result<u8, Failure> {
         let report =
             Report { outcome: Outcome::Unchanged, previous: None, failed: None, errors: vec![] };
         return args.end(&report, (old.digest, to));
+    }
+    if !args.retry && boxes.refused(&args.name) == Some(to) {
+        put_back(args, before.as_ref(), &to)?;
+        return Err(not_retried(&args.name, to));
     }
     let has_writable = run::check(&run, &opened)?.iter().any(|it| it.is_writable());
     let signals = StopSignals::block()?;
@@ -138,7 +147,31 @@ pub(crate) fn update(args: &UpdateArgs) -> Result<u8, Failure> {
             update.in_turn()?
         }
     };
+    if report.outcome != Outcome::Updated {
+        if report.outcome != Outcome::Stopped {
+            update.boxes.refuse(&args.name, &to)?;
+        }
+        put_back(args, before.as_ref(), &to)?;
+    }
     args.end(&report, (update.old.digest, to))
+}
+
+/// Gives a reference of the store back to the box that had it before this command pulled `to`, which did not become ready. So
+/// whoever runs the reference later, for example when the host starts, gets the box that works.
+fn put_back(args: &UpdateArgs, before: Option<&Pulled>, to: &Digest) -> Result<(), Failure> {
+    let Some(before) = before else { return Ok(()) };
+    let store = args.subject.store.open(&PROGRAM)?;
+    let now = store.pulled(&before.reference).map_err(CommandFault::from)?;
+    if before.digest != *to && now.is_some_and(|it| it.digest == *to) {
+        store.note_pulled(before).map_err(CommandFault::from)?;
+    }
+    Ok(())
+}
+
+/// Returns the error of an update to a box that did not become ready before.
+fn not_retried(name: &str, to: Digest) -> Failure {
+    let message = format!("{name} was not updated: {to} did not become ready before");
+    Failure::new((ErrorCode::NotUpdated, "--retry tries it again"), message)
 }
 
 /// Returns the options of a run that can be repeated.
@@ -237,6 +270,17 @@ impl UpdateArgs {
             registries: self.registries.clone(),
             ..parsed
         })
+    }
+
+    /// Returns the box that the store has under the reference of the command line, before a pull.
+    fn reference_before(&self) -> Result<Option<Pulled>, Failure> {
+        let reference = BoxReference::parse(self.subject.word())?;
+        let Some(remote) = reference.remote().filter(|it| it.digest.is_none()) else {
+            return Ok(None);
+        };
+        let stored = stored_boxes(&self.subject.store.stores(&PROGRAM))?;
+        let pulled = stored.map(|it| it.pulled(&remote.unpinned().to_string()));
+        Ok(pulled.transpose().map_err(CommandFault::from)?.flatten())
     }
 
     /// Prints the result, and returns the exit code.

@@ -27,8 +27,14 @@ pub(crate) fn run([program, bundle, state]: [&Path; 3]) {
     let signals = StopSignals::block().unwrap();
     let end = match start(program, bundle, state, &signals) {
         Ok((started, entry)) => {
-            let terms = Terms { ends_with_agent: true, grace: GRACE, result: None };
-            started.serve_here(entry, terms, &signals).map(drop)
+            let terms = Terms {
+                ends_with_agent: true,
+                grace: GRACE,
+                result: None,
+                restart: None,
+                health_interval: GRACE,
+            };
+            started.serve_here(entry, terms, &signals).served.map(drop)
         }
         Err(failure) => Err(failure),
     };
