@@ -130,7 +130,6 @@ fn a_box_goes_on_if_the_new_one_is_not_ready() {
     kept
     error: kept was not updated: sha256:N did not become ready before
       = help: --retry tries it again
-
     error: the agent was not ready after 2 s; its health check: port 4088: Connection refused (os error 111)
     error: kept was not updated: sha256:N goes on
       = help: `boxlaunch ps -a` lists the start that failed, and `boxlaunch logs` has its output

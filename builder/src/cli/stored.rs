@@ -81,6 +81,7 @@ pub(crate) fn save(args: &SaveSinceArgs) -> Result<(), Failure> {
                 let help = "name the older box that the other host has, for example by its digest";
                 return Err(Failure::new((ErrorCode::Usage, help), message));
             }
+            found.check_place()?;
             let made = deltas::of_files(&base, only)?;
             found.write(&PROGRAM, stdout, Some((&base, made)))?
         }

@@ -16,4 +16,4 @@ pub use error::ArchiveError;
 pub use keep::{NameGiven, Names};
 pub use load::{Loaded, Plan};
 pub use read::{Archive, Boxed};
-pub use save::{Bundle, Saved, check_output, is_compressed, is_tar};
+pub use save::{Bundle, Saved, check_output, check_place, is_compressed, is_tar};

@@ -356,8 +356,11 @@ impl Read for Hashing<'_> {
     }
 }
 
-/// Rejects a path that exists, or that is in a box, in another image layout or in a store.
-fn check_place(to: &Path) -> Result<(), ArchiveError> {
+/// Refuses a path for new boxes that exists, or that is in a box, in another image layout or in a store.
+///
+/// # Errors
+/// [`PublishError::Exists`] and [`ArchiveError::Within`].
+pub fn check_place(to: &Path) -> Result<(), ArchiveError> {
     if fs::symlink_metadata(to).is_ok() {
         return Err(exists(to));
     }

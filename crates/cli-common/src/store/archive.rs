@@ -154,6 +154,15 @@ impl Saving<'_> {
         }
     }
 
+    /// Checks that the output does not exist yet, before work that takes long.
+    ///
+    /// # Errors
+    /// [`CommandFault`] if it exists, or if no file may be there.
+    pub fn check_place(&self) -> Result<(), CommandFault> {
+        let is_stream = self.output == Path::new(STREAM);
+        Ok(if is_stream { Ok(()) } else { box_archive::check_place(&self.output) }?)
+    }
+
     /// Writes the boxes. With `since`, the only box is written without what a host that has that older box does not need, with these
     /// deltas between the two. Returns the result to print, without a final newline, or `None` if the boxes were written to `stdout`.
     ///
