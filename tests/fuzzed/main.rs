@@ -14,9 +14,10 @@ use testbed::Workspace;
 type Body = fn(&[u8]);
 
 /// The targets, by the names of their directories in `fuzz/corpus`.
-const TARGETS: [(&str, Body); 9] = [
+const TARGETS: [(&str, Body); 10] = [
     ("boxfile_kdl", |bytes| targets::boxfile(bytes, Syntax::Kdl)),
     ("boxfile_toml", |bytes| targets::boxfile(bytes, Syntax::Toml)),
+    ("delta", targets::delta),
     ("first_bytes", targets::first_bytes),
     ("frames", targets::frames),
     ("index", targets::index),

@@ -15,9 +15,10 @@ use tool_output::{cargo, say};
 use super::Outcome;
 
 /// The targets, which are programs of `fuzz/Cargo.toml`, and the dictionary of each.
-const TARGETS: [(&str, &str); 9] = [
+const TARGETS: [(&str, &str); 10] = [
     ("boxfile_kdl", "boxfile.dict"),
     ("boxfile_toml", "boxfile.dict"),
+    ("delta", "delta.dict"),
     ("first_bytes", "egress.dict"),
     ("frames", "boot.dict"),
     ("index", "image.dict"),
