@@ -232,7 +232,8 @@ impl Plan {
     /// [`BoxRegistryError::Registry`] and [`BoxRegistryError::Sink`]. Complete blobs stay in the sink.
     pub fn fetch(&self, registry: &Registry, sink: &dyn Sink) -> Result<Pulled, BoxRegistryError> {
         let Self { repository, remote, .. } = self;
-        sink.store().map_or(Ok(()), |store| store.check_space(self.plain_bytes()))?;
+        let needed = self.plain_bytes().saturating_add(self.scratch_bytes());
+        sink.store().map_or(Ok(()), |store| store.check_space(needed))?;
         let origin = Repo { registry, repository };
         let (some, made) = self.fetch_deltas(&origin, sink)?;
         let is_left = |it: &&RemoteBlob| !made.contains(&it.plain.digest);
@@ -247,6 +248,13 @@ impl Plan {
 }
 
 impl Plan {
+    /// Returns how many bytes the deltas may take while they are applied: as many as are fetched at once, of the largest ones.
+    fn scratch_bytes(&self) -> u64 {
+        let mut sizes: Vec<_> = self.deltas.iter().map(RemoteBlob::size).collect();
+        sizes.sort_unstable_by(|one, other| other.cmp(one));
+        sum(sizes.into_iter().take(DELTAS_AT_ONCE))
+    }
+
     /// Fetches the deltas of the plan, and makes their blobs. Returns what was fetched, and the digests of the blobs that the sink now
     /// has. A delta that cannot be fetched or applied is no error: its blob is fetched whole next, and then tells what is wrong.
     fn fetch_deltas(

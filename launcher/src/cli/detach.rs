@@ -4,7 +4,8 @@ use std::env;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::os::unix::process::parent_id;
+use std::process::{self, Child, ChildStdout, Command, Stdio};
 
 use box_contract::exit;
 use host_fs::OsError;
@@ -15,6 +16,7 @@ use vmm::signals::StopSignals;
 
 use super::error::{Failure, signal_code};
 use super::launch_error::LaunchError;
+use super::notify;
 use super::paths::SELF;
 use super::screen::Screen;
 use super::terminal::print;
@@ -23,11 +25,15 @@ use super::terminal::print;
 const DETACHED: u8 = 0;
 
 /// Starts the same command line as a detached process, and waits until that process has detached or ended. Then prints its
-/// standard output.
-pub(super) fn run() -> Result<u8, Failure> {
+/// standard output. `is_update` is whether a `boxlaunch update` has started this process.
+pub(super) fn run(is_update: bool) -> Result<u8, Failure> {
     let signals = StopSignals::block()?;
     let mut supervisor = Command::new(SELF);
     supervisor.args(env::args_os().skip(1)).arg("--as-supervisor");
+    let caller = if is_update { parent_id() } else { process::id() };
+    if !notify::is_command_of_service(caller) {
+        supervisor.env_remove(notify::SOCKET);
+    }
     let (mut received, code) = follow(&mut supervisor, &signals)?;
     let is_detached = received.pop_if(|last| *last == DETACHED).is_some();
     print(&String::from_utf8_lossy(&received))?;

@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::process;
 
-/// Sends `READY=1` if `NOTIFY_SOCKET` is set. Errors are ignored, because the run does not depend on the service manager.
+/// Sends `READY=1` if [`SOCKET`] is set. Errors are ignored, because the run does not depend on the service manager.
 pub(super) fn ready() {
     tell("READY=1\n");
 }
@@ -20,8 +20,18 @@ pub(super) fn ready_here() {
     tell(&format!("MAINPID={}\nREADY=1\n", process::id()));
 }
 
+/// The variable with the path of the service manager's socket.
+pub(super) const SOCKET: &str = "NOTIFY_SOCKET";
+
+/// Returns whether the service manager has started `process` itself, as the command of a service. systemd 248 and later say so
+/// ([systemd.exec(5)](https://www.freedesktop.org/software/systemd/man/latest/systemd.exec.html), `SYSTEMD_EXEC_PID`). A service may
+/// also start boxes besides its own work: none of these is its main process.
+pub(super) fn is_command_of_service(process: u32) -> bool {
+    env::var("SYSTEMD_EXEC_PID").is_ok_and(|it| it == process.to_string())
+}
+
 fn tell(message: &str) {
-    if let Some(socket) = env::var_os("NOTIFY_SOCKET") {
+    if let Some(socket) = env::var_os(SOCKET) {
         drop(send(&socket, message.as_bytes()));
     }
 }

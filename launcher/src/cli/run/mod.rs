@@ -86,7 +86,7 @@ pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<u8, Failure> {
         return Err(secrets::restart(&secrets::checked(args, opened.plan())?));
     }
     if args.detach && !args.as_supervisor {
-        return detach::run();
+        return detach::run(args.replaces.is_some());
     }
     let signals = Rc::new(StopSignals::block()?);
     let screen = Screen::new(&signals, args.raw || args.options.tty)?;
