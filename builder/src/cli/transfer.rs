@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use box_cache::{Store, is_store};
 use box_contract::RemoteName;
-use box_registry::{Destination, Parcel, Pushed, SentAttachments};
+use box_registry::{Destination, MAX_DELTAS, Parcel, Pushed, SentAttachments};
 use oci_registry::{Registry, Repository, Tag};
 use safe_text::{counted, readable};
 use serde_json::json;
@@ -73,6 +73,12 @@ pub(crate) fn push(args: &PushArgs) -> Result<(), Failure> {
     let store = store.and_then(|_| args.subject.store.open(&PROGRAM).ok());
     let since = args.since.iter().map(|it| stored::open(&args.subject.sibling(it)));
     let since = since.collect::<Result<Vec<_>, _>>()?;
+    if since.len() > MAX_DELTAS && !args.json {
+        let note = format!(
+            "a host reads the deltas from at most {MAX_DELTAS} boxes, those that it has first"
+        );
+        terminal::note(&note);
+    }
     let parcel = Parcel::of(&opened)?;
     let pushed = send(&parcel, to, &client, (!args.again, store.as_ref()), args.json)?;
     let sent = PushedBox { opened: &opened, to, pushed: &pushed, client: &client };

@@ -34,7 +34,7 @@ const FROM: &str = "vnd.boxbuild.delta.from";
 const SOURCES: &str = "vnd.boxbuild.delta.sources";
 /// The maximum number of manifests with deltas that are read for a box: those from boxes of the store first, and of equals the last
 /// ones of the list.
-const MAX_MANIFESTS: usize = 4;
+pub const MAX_DELTAS: usize = 4;
 /// The maximum size of a manifest with deltas, in bytes. A delta is described with at most 3 kB, and a box has fewer than 300 blobs.
 pub const MAX_DELTAS_MANIFEST: u64 = 1 << 20;
 
@@ -138,7 +138,7 @@ pub(crate) fn smallest(
         sink.store().map(|store| store.has_box(&from))
     };
     last.sort_by_key(|it| is_from_here(it) != Some(true));
-    let last = last.into_iter().take(MAX_MANIFESTS);
+    let last = last.into_iter().take(MAX_DELTAS);
     let read = |it: &Descriptor| {
         let manifest = registry.manifest(repository, &Reference::Digest(it.digest)).ok()?;
         Deltas::of(&manifest.bytes).filter(|it| it.subject == *subject)

@@ -30,7 +30,9 @@ pub use build_cache::{
     MakeHeads, ReadLayer, push_cache,
 };
 pub use choice::MAX_FETCHED;
-pub use delta::{DELTAS_TYPE, Deltas, MAX_DELTAS_MANIFEST, RemoteDelta, has_deltas, push_deltas};
+pub use delta::{
+    DELTAS_TYPE, Deltas, MAX_DELTAS, MAX_DELTAS_MANIFEST, RemoteDelta, has_deltas, push_deltas,
+};
 pub use error::BoxRegistryError;
 pub use form::{BOX_MANIFEST_TYPE, DIGEST_LABEL, Form, PLAIN_DIGEST, PLAIN_SIZE};
 pub use inflate::{FillError, Inflating};
