@@ -4,6 +4,7 @@
 //! <state>/boxes/                   0700
 //! <state>/boxes/.lock              locked while a record is created, removed or swept
 //! <state>/boxes/.locks/NAME        locked by the supervisor; removed once the record has the end of the box
+//! <state>/boxes/.starts           how many boxes were started
 //! <state>/boxes/.updates/NAME      locked by the update of the box
 //! <state>/boxes/NAME/record.json   the state of the box
 //! <state>/boxes/NAME/refused       the digest of a box that did not become ready in place of this one
@@ -18,12 +19,14 @@
 //! ([flock(2)](https://man7.org/linux/man-pages/man2/flock.2.html)). The next command that reads the records finds that
 //! file, records the end of the box, and removes the run's directory and sockets.
 
+pub mod all_users;
 mod error;
 mod events;
 mod record;
 mod refused;
 mod rename;
 mod run_log;
+mod starts;
 pub mod task;
 
 use std::fs::{self, DirBuilder, File};
@@ -101,6 +104,7 @@ impl Boxes {
         // Remove what an interrupted removal has left.
         absent(&directory, |path| fs::remove_dir_all(path))?;
         let entry = Entry::new(directory, self.lock_of(&name), Record { name, ..record })?;
+        starts::count(&self.directory);
         self.prune();
         Ok(entry)
     }
@@ -237,7 +241,7 @@ impl Boxes {
         if record.remove {
             return remove(directory, Some(lock));
         }
-        record.end(None, Some("its supervisor was killed".to_owned()));
+        record.lose();
         write(directory, &record)?;
         absent(lock, |path| fs::remove_file(path))
     }

@@ -90,6 +90,10 @@ pub struct Record {
     /// The addresses outside the internet to which the user permits connections, if the rules also allow them.
     #[serde(default)]
     pub network_local: Vec<PeerPlan>,
+    /// How many connections of the box its filter has denied, of those that the supervisor was told about: at most 100 a
+    /// second.
+    #[serde(default)]
+    pub denied: u64,
     /// The task of the box.
     #[serde(default)]
     pub task: Option<Task>,
@@ -198,6 +202,7 @@ impl Record {
             network: plan.network.clone(),
             network_given: Choice::Box,
             network_local: Vec::new(),
+            denied: 0,
             task: plan.task.as_ref().map(Task::new),
             published: Vec::new(),
             jail_missing: Vec::new(),
@@ -234,6 +239,11 @@ impl Record {
             restarted: Some(restarted),
             ..self.clone()
         };
+    }
+
+    /// Records that the box ended when its supervisor was killed.
+    pub(super) fn lose(&mut self) {
+        self.end(None, Some("its supervisor was killed".to_owned()));
     }
 
     /// Records the end of the box. A task without a verdict fails.

@@ -1,27 +1,34 @@
 //! `boxlaunch ps`, and `boxlaunch inspect` of a started box.
 
+use box_contract::{ComponentName, ErrorCode};
+use boxlaunch::boxes::all_users::UserBox;
 use boxlaunch::boxes::{Boxes, Record, State, since_epoch};
 use boxlaunch::client::ClientError;
 use boxlaunch::machine::variables::GivenVariable;
 use boxlaunch::mounts::volumes::VolumePlace;
 use boxlaunch::network::Published;
 use safe_text::shown;
+use serde_json::{Value, json};
 
 use super::error::Failure;
 use super::launch_error::LaunchError;
-use super::paths;
 use super::terminal::{aligned, is_quiet, json_line, print};
+use super::{all_users, paths};
 
 /// Lists the running boxes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   boxlaunch ps
   boxlaunch ps --all --json | jq '.boxes[] | {name, state}'
+  sudo boxlaunch ps --all-users
   boxlaunch stop $(boxlaunch ps -n)")]
 pub(crate) struct PsArgs {
     /// Also list boxes that have ended.
     #[arg(short, long)]
     all: bool,
+    /// List the running boxes of all users, for root.
+    #[arg(long, conflicts_with_all = ["all", "names"])]
+    all_users: bool,
     /// Print only names, as -q does.
     #[arg(short, long, conflicts_with = "json")]
     names: bool,
@@ -75,10 +82,13 @@ fn published(port: &Published) -> String {
 }
 
 pub(crate) fn ps(args: &PsArgs) -> Result<u8, Failure> {
+    if args.all_users {
+        return ps_all_users(args.json);
+    }
     let mut records = Boxes::new(&paths::state()?).all()?;
     records.retain(|record| args.all || record.state != State::Ended);
     print(&if args.json {
-        json_line(&serde_json::json!({ "boxes": records }))?
+        json_line(&json!({ "boxes": records }))?
     } else if args.names || is_quiet() {
         records.iter().map(|record| format!("{}\n", record.name)).collect()
     } else {
@@ -87,15 +97,69 @@ pub(crate) fn ps(args: &PsArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
+fn ps_all_users(as_json: bool) -> Result<u8, Failure> {
+    let mut all = all_users::look()?;
+    let boxes = all.running();
+    all_users::notice_left_out(&all);
+    print(&if as_json {
+        let boxes = boxes.iter().map(with_user).collect::<Result<Vec<_>, _>>()?;
+        json_line(&json!({ "boxes": boxes }))?
+    } else if is_quiet() {
+        boxes.iter().map(|it| format!("{}\n", it.record.name)).collect()
+    } else {
+        user_table(&boxes, since_epoch())
+    })?;
+    Ok(0)
+}
+
+/// Returns a record with its user and state directory, as JSON.
+fn with_user(of: &UserBox) -> Result<Value, Failure> {
+    let record = serde_json::to_value(&of.record);
+    let mut json = record.map_err(|error| Failure::new(ErrorCode::Internal, error))?;
+    json["user"] = all_users::user(of.uid).into();
+    json["uid"] = of.uid.into();
+    json["state_directory"] = of.state.to_string_lossy().into();
+    Ok(json)
+}
+
 /// Returns the table of boxes.
 fn table(records: &[Record], now: u64) -> String {
-    let head = ["NAME", "BOX", "CREATED", "STATUS"].map(str::to_owned);
-    let row = |record: &Record| {
-        let digest = record.digest.hex()[..12].to_owned();
-        let created = format!("{} ago", ago(now.saturating_sub(record.created_ms)));
-        [record.name.clone(), digest, created, status(record, now)]
+    let head = ["NAME", "BOX", "PORTS", "CREATED", "STATUS"].map(str::to_owned);
+    let rows = records.iter().map(|record| row(record, now));
+    aligned(&std::iter::once(head).chain(rows).collect::<Vec<_>>())
+}
+
+/// The greatest length of a cell with another user's text, in characters.
+const MAX_FOREIGN: usize = 200;
+
+/// Returns the table of boxes of all users.
+fn user_table(boxes: &[UserBox], now: u64) -> String {
+    let head = ["USER", "NAME", "BOX", "PORTS", "CREATED", "STATUS"].map(str::to_owned);
+    let cut = |cell: String| cell.chars().take(MAX_FOREIGN).collect::<String>();
+    let row = |it: &UserBox| {
+        let [name, digest, ports, created, status] = row(&it.record, now).map(cut);
+        [all_users::user(it.uid), name, digest, ports, created, status]
     };
-    aligned(&std::iter::once(head).chain(records.iter().map(row)).collect::<Vec<_>>())
+    aligned(&std::iter::once(head).chain(boxes.iter().map(row)).collect::<Vec<_>>())
+}
+
+fn row(record: &Record, now: u64) -> [String; 5] {
+    let digest = record.digest.hex()[..12].to_owned();
+    let created = format!("{} ago", ago(now.saturating_sub(record.created_ms)));
+    [shown(&record.name), digest, ports(record), created, status(record, now)]
+}
+
+/// Returns the published ports of a box, for example `127.0.0.1:8080->4088`. Those of the business component end in `/business`.
+fn ports(record: &Record) -> String {
+    let port = |it: &Published| {
+        let component = match it.component {
+            ComponentName::Agent => "",
+            ComponentName::Business => "/business",
+        };
+        format!("{}->{}{component}", it.host, it.guest)
+    };
+    let ports: Vec<_> = record.published.iter().map(port).collect();
+    if ports.is_empty() { "-".to_owned() } else { ports.join(", ") }
 }
 
 /// Returns the state of a box, and how it has ended.
@@ -214,8 +278,6 @@ pub(super) fn describe(record: &Record) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

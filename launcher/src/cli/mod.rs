@@ -1,6 +1,7 @@
 //! The command line: one file for each subcommand, and the table of errors.
 
 mod agent;
+mod all_users;
 mod command;
 mod copy;
 #[cfg(test)]
@@ -25,6 +26,7 @@ mod lifecycle;
 mod list;
 mod logs;
 mod memory;
+mod metrics;
 mod network;
 mod notify;
 mod paths;
@@ -120,6 +122,7 @@ enum Command {
     Task(task::TaskArgs),
     Agent(agent::AgentArgs),
     Stats(stats::StatsArgs),
+    Metrics(metrics::MetricsArgs),
     Port(list::PortArgs),
     Events(events::EventsArgs),
     Update(update::UpdateArgs),
@@ -168,6 +171,7 @@ impl Command {
             Self::Task(args) => (task::task(args), args.json),
             Self::Agent(args) => (agent::agent(args), args.is_json()),
             Self::Stats(args) => (stats::stats(args), args.json),
+            Self::Metrics(args) => (metrics::metrics(args), false),
             Self::Port(args) => (list::port(args), false),
             Self::Events(args) => (events::events(args), args.json),
             Self::Update(args) => (update::update(args), args.json),

@@ -25,6 +25,17 @@ pub fn of_machine(vmm: u32) -> Option<MachineUsage> {
     Some(MachineUsage { memory_bytes, cpu_us })
 }
 
+/// Measures a VMM process if `supervisor` is its parent. The process id in a record of another user may be of any process.
+pub fn of_child(supervisor: u32, vmm: u32) -> Option<MachineUsage> {
+    let status = fs::read_to_string(format!("/proc/{vmm}/status")).ok()?;
+    (parent(&status)? == supervisor).then(|| of_machine(vmm))?
+}
+
+/// Parses the parent's process id in a `/proc/PID/status`.
+fn parent(status: &str) -> Option<u32> {
+    status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
+}
+
 /// Parses the resident memory in a `/proc/PID/status`
 /// ([proc_pid_status(5)](https://man7.org/linux/man-pages/man5/proc_pid_status.5.html)), in bytes.
 fn resident(status: &str) -> Option<u64> {
@@ -41,6 +52,8 @@ mod tests {
     fn this_process_takes_something_and_an_ended_one_nothing() {
         let own = of_machine(std::process::id()).unwrap();
         assert!(own.memory_bytes > 1 << 16 && own.cpu_us > 0, "{own:?}");
+        let (this, parent) = (std::process::id(), std::os::unix::process::parent_id());
+        assert!(of_child(parent, this).is_some() && of_child(this, this).is_none());
         let mut child = std::process::Command::new("true").spawn().unwrap();
         child.wait().unwrap();
         assert_eq!(of_machine(child.id()), None);

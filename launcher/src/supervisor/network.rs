@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::future::pending;
+use std::time::Instant;
 
 use box_contract::wire::{Denied, Follow, GuestMessage, RuleChange};
 use box_contract::{NetworkMode, PeerPlan};
@@ -9,6 +10,7 @@ use egress_proxy::{Decision, is_own};
 use egress_rules::{Local, Rules, USUAL_PORTS};
 
 use super::Supervisor;
+use crate::boxes::Record;
 use crate::network::Network;
 
 /// How many different denials of a run are sent to clients.
@@ -94,8 +96,10 @@ impl Supervisor {
         noted.map_err(|error| format!("they hold, but could not be noted: {error}"))
     }
 
-    /// Sends a denial once to the clients that follow the agent's output.
+    /// Counts a denial, and sends it once to the clients that follow the agent's output.
     pub(super) fn tell_denied(&mut self, decision: &Decision) {
+        let count = |record: &mut Record| record.denied = record.denied.saturating_add(1);
+        self.entry.note(count, Instant::now());
         let (component, what) = (decision.component, decision.to_string());
         if self.clients.are_behind() || self.reported.len() >= MAX_TOLD {
             return;

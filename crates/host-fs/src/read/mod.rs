@@ -11,18 +11,22 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
 
 use crate::FileError;
 
-/// How the last component of a path is treated if it is a symbolic link. Links before it are always followed.
+/// How symbolic links in a path are treated. Links before the last component are followed, except with
+/// [`Links::RefuseAll`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Links {
     /// Follows it: for files that a user names, and for the trees of links that Bazel and Nix make.
     Follow,
     /// Refuses it with [`ReadError::NotRegular`]: for boxes, stores and state.
     Refuse,
+    /// Refuses a link in any component with [`ReadError::NotRegular`]: for root's use of another user's directory, who
+    /// could replace any component.
+    RefuseAll,
 }
 
 /// An error from reading a file. It does not name the file.
@@ -74,13 +78,16 @@ pub fn open_regular(path: &Path, links: Links) -> Result<File, ReadError> {
 /// # Errors
 /// [`ReadError::NotRegular`] or [`ReadError::Io`].
 pub fn open_regular_at(directory: impl AsFd, path: &Path, links: Links) -> Result<File, ReadError> {
-    let mut flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-    if links == Links::Refuse {
-        flags |= OFlags::NOFOLLOW;
-    }
-    let file = match openat(directory, path, flags, Mode::empty()) {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let (last, none) = (flags | OFlags::NOFOLLOW, Mode::empty());
+    let opened = match links {
+        Links::Follow => openat(directory, path, flags, none),
+        Links::Refuse => openat(directory, path, last, none),
+        Links::RefuseAll => openat2(directory, path, last, none, ResolveFlags::NO_SYMLINKS),
+    };
+    let file = match opened {
         Ok(descriptor) => File::from(descriptor),
-        Err(Errno::LOOP) if links == Links::Refuse => return Err(ReadError::NotRegular),
+        Err(Errno::LOOP) if links != Links::Follow => return Err(ReadError::NotRegular),
         // open(2): a socket, or a device without a driver.
         Err(Errno::NXIO) => return Err(ReadError::NotRegular),
         Err(error) => return Err(ReadError::Io(error.into())),

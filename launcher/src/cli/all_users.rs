@@ -1,0 +1,30 @@
+//! Boxes of all users: the names of users, and notices of what is not shown.
+
+use boxlaunch::boxes::all_users::AllUsers;
+use nix::unistd::{Uid, User, getuid};
+use safe_text::shown;
+
+use super::error::Failure;
+use super::terminal::notice;
+
+/// Finds the boxes of all users. If this user may see only his own, a notice says so.
+pub(super) fn look() -> Result<AllUsers, Failure> {
+    if !getuid().is_root() {
+        notice("boxlaunch: only the boxes of this user are shown; root sees those of all users\n");
+    }
+    Ok(AllUsers::look()?)
+}
+
+/// Prints what is not shown of each user, without any text of that user.
+pub(super) fn notice_left_out(all: &AllUsers) {
+    for (uid, reason, count) in all.left_out() {
+        let plural = if count == 1 { "box" } else { "boxes" };
+        notice(&format!("boxlaunch: {count} {plural} of {} not shown: {reason}\n", user(uid)));
+    }
+}
+
+/// Returns the name of a user, or the number if the host has no name for it.
+pub(super) fn user(uid: u32) -> String {
+    let found = User::from_uid(Uid::from_raw(uid)).ok().flatten();
+    found.map_or_else(|| uid.to_string(), |it| shown(&it.name))
+}
