@@ -188,3 +188,54 @@ fn escaped(value: &str) -> String {
 fn thousandths(ms: u64) -> String {
     format!("{}.{:03}", ms / 1000, ms % 1000)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn record(name: &str, more: &Value) -> Record {
+        let mut record = json!({
+            "name": name, "box": format!("sha256:{}", "0".repeat(64)), "directory": "/hello.box",
+            "components": ["agent"], "vm": { "cpus": 1, "memory-mib": 256 }, "state": "running",
+            "supervisor": 1, "runtime": "/none", "created_ms": 1_700_000_000_042_u64, "remove": false,
+        });
+        let fields = more.as_object().unwrap().clone();
+        record.as_object_mut().unwrap().extend(fields);
+        serde_json::from_value(record).unwrap()
+    }
+
+    #[test]
+    fn each_figure_has_a_series_and_what_is_unknown_has_none() {
+        let phases = json!({ "vmm": 1.0, "kernel": 1.0, "init": 1.0, "ready": 1.0, "total": 81.5 });
+        let ready = json!({ "phases_ms": phases, "denied": 3, "oom_killed": ["agent"] });
+        let usage = Some(MachineUsage { memory_bytes: 12_288, cpu_us: 1_500_000 });
+        let boxes = vec![
+            (record("ready", &ready), usage),
+            (record("starting", &json!({ "state": "starting" })), None),
+            (record("ended", &json!({ "state": "ended" })), None),
+            (record("failed", &json!({ "state": "ended", "error": "no" })), None),
+        ];
+        let me = Measured { user: "me".to_owned(), directory: "/s".to_owned(), starts: 7, boxes };
+        insta::assert_snapshot!(text(&[me]));
+        assert_eq!(text(&[]), "");
+    }
+
+    /// A line that another user could add would be a figure of his choice.
+    #[test]
+    fn no_text_of_another_user_leaves_its_label() {
+        let hostile = "a\"} 1\nboxlaunch_boxes{user=\"root\\";
+        let boxes = vec![(record(hostile, &json!({})), None)];
+        let user = hostile.to_owned();
+        let of = Measured { user, directory: hostile.to_owned(), starts: 0, boxes };
+        let text = text(&[of]);
+        let label = r#"="a\"} 1\nboxlaunch_boxes{user=\"root\\""#;
+        let lines: Vec<_> = text.lines().filter(|it| !it.starts_with('#')).collect();
+        assert_eq!(lines.len(), 9, "{text}");
+        for line in lines {
+            let counted = line.matches(label).count();
+            assert!(counted == 2 || counted == 3 && line.contains("name="), "{line}");
+        }
+    }
+}

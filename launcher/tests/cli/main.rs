@@ -11,6 +11,7 @@ mod global;
 mod hostile;
 mod inspect;
 mod links;
+mod metrics;
 mod mistakes;
 mod output;
 mod parts;

@@ -8,7 +8,7 @@ use virtual_host::HostKernel;
 
 use super::{
     Package, Say, bare_target, docker_registry, host_kernel, kernel_bundle, markdown, musl_target,
-    oras, packages, rust_components, sigstore, spdx_validator, workflows,
+    oras, packages, prometheus_parser, rust_components, sigstore, spdx_validator, workflows,
 };
 use crate::{Result, Workspace, lean_kernel};
 
@@ -66,6 +66,7 @@ pub fn for_tests(workspace: &Workspace, say: Say<'_>) -> Result<()> {
     packages(&[Package::Bsdtar, Package::Go, Package::Python, Package::Faketime], say)?;
     docker_registry(workspace, say)?;
     spdx_validator(workspace, say)?;
+    prometheus_parser(workspace, say)?;
     oras(workspace, say)?;
     sigstore(workspace, say)?;
     markdown(workspace, say)?;

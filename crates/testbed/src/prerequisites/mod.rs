@@ -13,6 +13,7 @@ mod groups;
 mod host_kernel;
 mod markdown;
 mod oras;
+mod prometheus;
 mod pypi;
 mod rust_target;
 mod sigstore;
@@ -32,6 +33,7 @@ pub use groups::{for_all_tests, for_demo, for_tests, for_virtual_host, guest_ker
 pub use host_kernel::{host_kernel, with_busybox, with_program};
 pub use markdown::{Markdown, MarkdownReader, markdown};
 pub use oras::{Oras, oras};
+pub use prometheus::{PrometheusParser, Sample, prometheus_parser};
 pub use rust_target::{BARE, MUSL, bare_target, musl_target, rust_components};
 pub use sigstore::{Sigstore, Verdict, sigstore};
 pub use spdx::{SpdxValidator, spdx_validator};
