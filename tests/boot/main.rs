@@ -5,6 +5,7 @@
 
 mod agent_interface;
 mod agents;
+mod all_users;
 mod assistant;
 mod attacks;
 mod autostart;

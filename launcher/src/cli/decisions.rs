@@ -29,8 +29,9 @@ const ROWS: &[Row] = &[
         "ps",
         &[],
         &[
-            ("all", &["--all"], &[]),
-            ("names", &["-n"], &["json"]),
+            ("all", &["--all"], &["all_users"]),
+            ("all_users", &["--all-users"], &["all", "names"]),
+            ("names", &["-n"], &["json", "all_users"]),
             ("json", &["--json"], &["names"]),
         ],
     ),
@@ -92,6 +93,7 @@ const ROWS: &[Row] = &[
     ("agent generate", &["x", "p"], &[TIMEOUT, JSON, SESSION]),
     // `--no-stream` is a hidden option for users of docker. `stats` never streams.
     ("stats", &["x"], &[("no_stream", &["--no-stream"], &[]), JSON]),
+    ("metrics", &[], &[("all_users", &["--all-users"], &[])]),
     ("port", &["x"], &[]),
     ("events", &[], &[("since", &["--since", "1h"], &[]), JSON]),
     (
