@@ -104,6 +104,7 @@ const ROWS: &[Row] = &[
             ("pull", &["--pull", "never"], &[]),
             ("registry_config", &["--registry-config", "r"], &[]),
             ("drain", &["--drain", "3"], &[]),
+            ("retry", &["--retry"], &[]),
             JSON,
             STORE,
         ],

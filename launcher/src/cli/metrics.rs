@@ -123,6 +123,9 @@ const SERIES: &[(&str, &str, Figure)] = &[
     ("boxlaunch_box_cpu_seconds_total", "CPU time of the VM since it began.", |_, usage| {
         usage.map(|it| format!("{}.{:06}", it.cpu_us / 1_000_000, it.cpu_us % 1_000_000))
     }),
+    ("boxlaunch_box_restarts_total", "Restarts by `--restart`.", |it, _| {
+        Some(it.restarted.as_ref().map_or(0, |it| it.count).to_string())
+    }),
     (
         "boxlaunch_box_denied_connections_total",
         "Connections that the box's filter has denied.",
@@ -232,7 +235,7 @@ mod tests {
         let text = text(&[of]);
         let label = r#"="a\"} 1\nboxlaunch_boxes{user=\"root\\""#;
         let lines: Vec<_> = text.lines().filter(|it| !it.starts_with('#')).collect();
-        assert_eq!(lines.len(), 9, "{text}");
+        assert_eq!(lines.len(), 10, "{text}");
         for line in lines {
             let counted = line.matches(label).count();
             assert!(counted == 2 || counted == 3 && line.contains("name="), "{line}");

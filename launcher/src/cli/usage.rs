@@ -86,7 +86,7 @@ const fn of(command: &'static str, option: &'static str, tip: &'static str) -> O
 }
 
 /// Options of docker that boxlaunch lacks, and the alternatives.
-const OTHER_OPTIONS: [OtherOption; 28] = [
+const OTHER_OPTIONS: [OtherOption; 27] = [
     anywhere("--device", NO_DEVICE),
     anywhere("--entrypoint", "a command to run in the box comes after `--`: `-- CMD`"),
     anywhere("--expose", "`-p HOST:GUEST` publishes a port"),
@@ -100,10 +100,6 @@ const OTHER_OPTIONS: [OtherOption; 28] = [
     anywhere(
         "--privileged",
         "a box gets what its Boxfile declares and this command line gives, and nothing more",
-    ),
-    anywhere(
-        "--restart",
-        "a box is not started again; its Boxfile can restart the business application: `autostart #true restart=\"always\"`",
     ),
     anywhere(
         "--tmpfs",
@@ -296,11 +292,6 @@ mod tests {
 
     #[test]
     fn only_what_is_near_is_proposed() {
-        insta::assert_snapshot!(output(&["run", "x.box", "--restart", "always"]), @r#"
-        error: unexpected argument '--restart' found
-
-          tip: a box is not started again; its Boxfile can restart the business application: `autostart #true restart="always"`
-        "#);
         insta::assert_snapshot!(output(&["run", "x.box", "--gpus=all"]), @"
         error: unexpected argument '--gpus' found
 

@@ -49,7 +49,7 @@ impl Host {
         assert_eq!(output.code, Some(0), "{output:?}");
         let file = self.state.path().join("metrics.prom");
         std::fs::write(&file, output.stdout).unwrap();
-        let parser = prometheus_parser(&Workspace::find(), &mut |line| println!("{line}")).unwrap();
+        let parser = prometheus_parser(&Workspace::find(), &mut |_| {}).unwrap();
         let mut samples = parser.parse(&file).unwrap();
         let directory = self.state.path().to_str().unwrap();
         samples.retain(|it| it.labels["state_directory"] == directory);

@@ -158,6 +158,7 @@ fn renewed(record: &Record, fresh: Record) -> Record {
         created_ms: record.created_ms,
         published: record.published.clone(),
         options: record.options.clone(),
+        denied: record.denied,
         updated: record.updated.clone(),
         restarted: record.restarted.clone(),
         ..fresh
