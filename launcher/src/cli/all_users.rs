@@ -18,8 +18,8 @@ pub(super) fn look() -> Result<AllUsers, Failure> {
 /// Prints what is not shown of each user, without any text of that user.
 pub(super) fn notice_left_out(all: &AllUsers) {
     for (uid, reason, count) in all.left_out() {
-        let plural = if count == 1 { "box" } else { "boxes" };
-        notice(&format!("boxlaunch: {count} {plural} of {} not shown: {reason}\n", user(uid)));
+        let boxes = if count == 1 { "1 box".to_owned() } else { format!("{count} boxes") };
+        notice(&format!("boxlaunch: left out {boxes} of {}: {reason}\n", user(uid)));
     }
 }
 

@@ -47,7 +47,7 @@ fn is_refused(path: &Path, links: Links) -> bool {
 fn a_regular_file_is_read_whole() {
     let scene = Scene::new();
     let path = scene.file("file", "content");
-    for links in [Links::Follow, Links::Refuse] {
+    for links in [Links::Follow, Links::Refuse, Links::RefuseAll] {
         assert_eq!(read_file(&path, links, 7).unwrap(), b"content");
         assert_eq!(read_prefix(&path, links, 4).unwrap(), b"cont");
         assert_eq!(read_prefix(&path, links, 100).unwrap(), b"content");
@@ -67,6 +67,18 @@ fn a_link_is_followed_only_where_that_is_asked_for() {
 }
 
 #[test]
+fn a_link_before_the_file_is_refused_only_with_all_links() {
+    let scene = Scene::new();
+    fs::create_dir(scene.path("directory")).unwrap();
+    fs::write(scene.path("directory/file"), "content").unwrap();
+    let path = scene.link("way", "directory").join("file");
+    assert_eq!(read_file(&path, Links::Refuse, 7).unwrap(), b"content");
+    assert!(is_refused(&path, Links::RefuseAll));
+    let direct = scene.path("directory/file");
+    assert_eq!(read_file(&direct, Links::RefuseAll, 7).unwrap(), b"content");
+}
+
+#[test]
 fn only_regular_files_are_read_and_nothing_blocks() {
     let scene = Scene::new();
     let pipe = scene.pipe("pipe");
@@ -74,7 +86,7 @@ fn only_regular_files_are_read_and_nothing_blocks() {
     let listener = UnixListener::bind(&socket).unwrap();
     let zero = scene.link("zero", "/dev/zero");
     let to_pipe = scene.link("to-pipe", "pipe");
-    for links in [Links::Follow, Links::Refuse] {
+    for links in [Links::Follow, Links::Refuse, Links::RefuseAll] {
         for path in [&pipe, &socket, &zero, &to_pipe, scene.dir.path(), Path::new("/dev/zero")] {
             assert!(is_refused(path, links), "{} {links:?}", path.display());
         }

@@ -10,7 +10,7 @@
 
 mod process;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
@@ -27,6 +27,8 @@ use super::{MAX_ENDED, MAX_RECORD, NAME, RECORD, Record, State, is_entry_name};
 
 /// How many boxes of a user are shown.
 pub const MAX_BOXES: usize = 1024;
+/// How many files of a user are opened as records.
+const MAX_FILES: usize = 4 * MAX_BOXES;
 /// How many bytes of records of a user are read.
 const MAX_BYTES: u64 = 16 << 20;
 /// How many bytes of records of all users are read. With subordinate ids, a user has processes of many users.
@@ -94,10 +96,14 @@ pub struct UserState {
     pub records: Vec<Record>,
 }
 
+/// The processes that have the lock of a box, by the name of the box. One is the supervisor. Another one may be a child of it that has
+/// not executed its program yet.
+type Supervisors = BTreeMap<String, BTreeSet<u32>>;
+
 /// How much of a user was read.
 #[derive(Debug, Default)]
 struct Taken {
-    boxes: usize,
+    files: usize,
     bytes: u64,
 }
 
@@ -105,8 +111,8 @@ struct Taken {
 /// root, of this one for another user.
 #[derive(Debug, Default)]
 pub struct AllUsers {
-    /// The supervisors by the user, the state directory and the name of the box.
-    states: BTreeMap<(u32, PathBuf), BTreeMap<String, u32>>,
+    /// The boxes by the user and the state directory.
+    states: BTreeMap<(u32, PathBuf), Supervisors>,
     taken: BTreeMap<u32, Taken>,
     left_out: BTreeMap<(u32, LeftOut), usize>,
 }
@@ -146,7 +152,8 @@ impl AllUsers {
         if count.map(|(_, boxes)| boxes.len()).sum::<usize>() >= MAX_BOXES {
             return self.leave_out(lock.uid, LeftOut::TooMany);
         }
-        self.states.entry((lock.uid, lock.state)).or_default().insert(lock.name, lock.pid);
+        let boxes = self.states.entry((lock.uid, lock.state)).or_default();
+        boxes.entry(lock.name).or_default().insert(lock.pid);
     }
 
     fn leave_out(&mut self, uid: u32, reason: LeftOut) {
@@ -156,57 +163,72 @@ impl AllUsers {
 
     /// Returns the boxes that have not ended: by user and state directory, the newest first.
     pub fn running(&mut self) -> Vec<UserBox> {
-        let mut boxes = Vec::new();
-        for ((uid, state), supervisors) in self.states.clone() {
-            let mut records: Vec<_> = supervisors
-                .iter()
-                .filter_map(|(name, pid)| self.record(uid, &state, name, Some(*pid)))
-                .filter(|record| record.state != State::Ended)
-                .collect();
-            newest_first(&mut records);
-            let state = |record| UserBox { uid, state: state.clone(), record };
-            boxes.extend(records.into_iter().map(state));
-        }
+        let mut boxes = self.locked();
+        boxes.retain(|it| it.record.state != State::Ended);
         boxes
     }
 
     /// Returns all records of the state directories: by user and state directory, the newest first.
     pub fn all(&mut self) -> Vec<UserState> {
-        let states = self.states.clone().into_iter();
-        states.map(|((uid, state), supervisors)| self.whole(uid, state, &supervisors)).collect()
+        // Read first, so that no number of ended boxes leaves out one that runs.
+        let mut locked: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for UserBox { uid, state, record } in self.locked() {
+            locked.entry((uid, state)).or_default().push(record);
+        }
+        let mut states = Vec::new();
+        for (of, supervisors) in self.states.clone() {
+            let mut records = locked.remove(&of).unwrap_or_default();
+            let (uid, state) = of;
+            records.extend(self.ended(uid, &state, &supervisors));
+            newest_first(&mut records);
+            let starts = starts(&state, uid);
+            states.push(UserState { uid, state, starts, records });
+        }
+        states
     }
 
-    fn whole(
+    /// Returns the boxes whose lock is locked, some of which may be about to end.
+    fn locked(&mut self) -> Vec<UserBox> {
+        let mut boxes = Vec::new();
+        for ((uid, state), supervisors) in self.states.clone() {
+            let record = |(name, pids): (&String, _)| self.record(uid, &state, name, Some(pids));
+            let mut records: Vec<_> = supervisors.iter().filter_map(record).collect();
+            newest_first(&mut records);
+            let of_user = |record| UserBox { uid, state: state.clone(), record };
+            boxes.extend(records.into_iter().map(of_user));
+        }
+        boxes
+    }
+
+    /// Returns the records of a state directory that no supervisor has. A box that has not ended by its record has no supervisor
+    /// any more.
+    fn ended(&mut self, uid: u32, state: &Path, supervisors: &Supervisors) -> Vec<Record> {
+        let mut names = names(&state.join(NAME), uid);
+        names.retain(|name| !supervisors.contains_key(name));
+        let record = |name: &String| {
+            let mut record = self.record(uid, state, name, None)?;
+            if record.state != State::Ended {
+                record.lose();
+            }
+            Some(record)
+        };
+        names.iter().filter_map(record).collect()
+    }
+
+    /// Reads the record of a box. If it has not ended, `pids` are the processes that have its lock. `None` if the record is absent
+    /// or left out.
+    fn record(
         &mut self,
         uid: u32,
-        state: PathBuf,
-        supervisors: &BTreeMap<String, u32>,
-    ) -> UserState {
-        let directory = state.join(NAME);
-        let starts = owned(&starts::path(&directory), uid)
-            .and_then(|file| Ok(read_open(&file, MAX_STARTS)?))
-            .map_or(0, |text| starts::parse(&text));
-        let mut records: Vec<_> = names(&directory, uid)
-            .iter()
-            .filter_map(|name| {
-                let supervisor = supervisors.get(name).copied();
-                let mut record = self.record(uid, &state, name, supervisor)?;
-                if supervisor.is_none() && record.state != State::Ended {
-                    record.lose();
-                }
-                Some(record)
-            })
-            .collect();
-        newest_first(&mut records);
-        UserState { uid, state, starts, records }
-    }
-
-    /// Reads the record of a box, which has this supervisor if it has not ended. `None` if it is absent or left out.
-    fn record(&mut self, uid: u32, state: &Path, name: &str, pid: Option<u32>) -> Option<Record> {
+        state: &Path,
+        name: &str,
+        pids: Option<&BTreeSet<u32>>,
+    ) -> Option<Record> {
         let read = self.read(uid, &state.join(NAME).join(name).join(RECORD)).and_then(|bytes| {
             let Some(bytes) = bytes else { return Ok(None) };
             let record: Record = serde_json::from_slice(&bytes).map_err(|_| LeftOut::Malformed)?;
-            let is_of_box = record.name == name && pid.is_none_or(|it| it == record.supervisor);
+            let is_of_box =
+                record.name == name && pids.is_none_or(|it| it.contains(&record.supervisor));
             if is_of_box { Ok(Some(record)) } else { Err(LeftOut::Malformed) }
         });
         read.unwrap_or_else(|reason| {
@@ -216,25 +238,34 @@ impl AllUsers {
     }
 
     fn read(&mut self, uid: u32, path: &Path) -> Result<Option<Vec<u8>>, LeftOut> {
+        let all: u64 = self.taken.values().map(|it| it.bytes).sum();
+        let taken = self.taken.entry(uid).or_default();
+        if taken.files >= MAX_FILES {
+            return Err(LeftOut::TooMany);
+        }
+        taken.files += 1;
         let file = match open_regular(path, Links::RefuseAll) {
             // Its start or its removal is at work, or the directory is of something else.
             Err(error) if error.is_absent() => return Ok(None),
             opened => check(opened?, uid)?,
         };
         let length = file.metadata().map_err(|_| LeftOut::Unreadable)?.len();
-        let all: u64 = self.taken.values().map(|it| it.bytes).sum();
-        let taken = self.taken.entry(uid).or_default();
         if length > MAX_RECORD {
             return Err(LeftOut::TooLong);
         }
-        let is_too_much = taken.bytes + length > MAX_BYTES || all + length > MAX_ALL_BYTES;
-        if is_too_much || taken.boxes >= MAX_BOXES + MAX_ENDED {
+        if taken.bytes + length > MAX_BYTES || all + length > MAX_ALL_BYTES {
             return Err(LeftOut::TooMany);
         }
-        let bytes = read_open(&file, length)?;
-        *taken = Taken { boxes: taken.boxes + 1, bytes: taken.bytes + length };
-        Ok(Some(bytes))
+        taken.bytes += length;
+        Ok(Some(read_open(&file, length)?))
     }
+}
+
+/// Reads how many boxes were started with a state directory of a user.
+fn starts(state: &Path, uid: u32) -> u64 {
+    let file = owned(&starts::path(&state.join(NAME)), uid);
+    let text = file.and_then(|file| Ok(read_open(&file, MAX_STARTS)?));
+    text.map_or(0, |text| starts::parse(&text))
 }
 
 fn newest_first(records: &mut [Record]) {

@@ -125,7 +125,7 @@ fn a_user_takes_no_more_than_his_share() {
     assert_eq!(all.left_out().collect::<Vec<_>>(), [(7, LeftOut::TooMany, 1)]);
     let mut all = made.look();
     let own = getuid().as_raw();
-    all.taken.insert(own, Taken { boxes: 0, bytes: MAX_BYTES });
+    all.taken.insert(own, Taken { files: 0, bytes: MAX_BYTES });
     assert_eq!(all.running(), []);
     assert_eq!(all.left_out().collect::<Vec<_>>(), [(own, LeftOut::TooMany, 1)]);
     let mut all = AllUsers::default();
