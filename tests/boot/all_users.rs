@@ -37,9 +37,11 @@ find /tmp/evil /tmp/home/state | sort | xargs ls -ld >/tmp/before
 /// What the administrator sees, and what his look has changed.
 const LOOK: &str = r#"
 boxlaunch ps --all-users >/out/table.txt 2>/out/notices.txt; boxlaunch ps --all-users --json 2>/dev/null >/out/boxes.json
-boxlaunch metrics --all-users 2>/dev/null >/out/all.prom; su me -c 'boxlaunch metrics' >/out/me.prom
+boxlaunch metrics --all-users 2>/dev/null >/out/all.prom
+echo 'export HOME=/tmp/home BOXLAUNCH_STATE=/tmp/home/state XDG_RUNTIME_DIR=/tmp/home; cd; boxlaunch "$@"' >/tmp/as-me.sh
+su me -c 'sh /tmp/as-me.sh metrics' >/out/me.prom
 find /tmp/evil /tmp/home/state | sort | xargs ls -ld | diff /tmp/before - && echo unchanged
-boxlaunch stop roots; su me -c 'HOME=/tmp/home boxlaunch ps --all-users' 2>&1 | grep -c roots
+su me -c 'sh /tmp/as-me.sh ps --all-users' 2>/out/told.txt | grep -o -E 'mine|roots'; boxlaunch kill roots >/dev/null
 "#;
 /// The user's box has a published port.
 const MINE: &str = "boxlaunch run -q -d --name mine -p 8080:4088 /hello";
@@ -62,7 +64,8 @@ fn the_administrator_sees_the_boxes_of_all_users_and_believes_none() {
     let scenario = Scenario::default().script(UNHURRIED, "look", &script);
     let (steps, files) = scenario.start_for_files(&host);
     let file = |name: &str| String::from_utf8_lossy(&files[Path::new(name)]).into_owned();
-    assert_eq!(steps["look"].stdout, "unchanged\n0\n", "{:?}", steps["look"]);
+    assert_eq!(steps["look"].stdout, "roots\nmine\nunchanged\nmine\n", "{:?}", steps["look"]);
+    assert!(file("told.txt").contains("only the boxes of this user are shown"));
     assert_table(&file("table.txt"));
     let notices = file("notices.txt");
     insta::assert_snapshot!("notices", notices);

@@ -7,12 +7,14 @@ use safe_text::shown;
 use super::error::Failure;
 use super::terminal::notice;
 
-/// Finds the boxes of all users. If this user may see only his own, a notice says so.
-pub(super) fn look() -> Result<AllUsers, Failure> {
+/// Finds the boxes of all users. `None` without root, after a notice: a supervisor hides its memory, and thus its open files, also
+/// from other processes of its user, so that only the records of this user's own state directory can be read.
+pub(super) fn look() -> Result<Option<AllUsers>, Failure> {
     if !getuid().is_root() {
         notice("boxlaunch: only the boxes of this user are shown; root sees those of all users\n");
+        return Ok(None);
     }
-    Ok(AllUsers::look()?)
+    Ok(Some(AllUsers::look()?))
 }
 
 /// Prints what is not shown of each user, without any text of that user.

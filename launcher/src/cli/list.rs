@@ -7,6 +7,7 @@ use boxlaunch::client::ClientError;
 use boxlaunch::machine::variables::GivenVariable;
 use boxlaunch::mounts::volumes::VolumePlace;
 use boxlaunch::network::Published;
+use nix::unistd::getuid;
 use safe_text::shown;
 use serde_json::{Value, json};
 
@@ -98,9 +99,13 @@ pub(crate) fn ps(args: &PsArgs) -> Result<u8, Failure> {
 }
 
 fn ps_all_users(as_json: bool) -> Result<u8, Failure> {
-    let mut all = all_users::look()?;
-    let boxes = all.running();
-    all_users::notice_left_out(&all);
+    let boxes = if let Some(mut all) = all_users::look()? {
+        let boxes = all.running();
+        all_users::notice_left_out(&all);
+        boxes
+    } else {
+        own_boxes()?
+    };
     print(&if as_json {
         let boxes = boxes.iter().map(with_user).collect::<Result<Vec<_>, _>>()?;
         json_line(&json!({ "boxes": boxes }))?
@@ -110,6 +115,14 @@ fn ps_all_users(as_json: bool) -> Result<u8, Failure> {
         user_table(&boxes, since_epoch())
     })?;
     Ok(0)
+}
+
+/// Returns the running boxes of this user's state directory.
+fn own_boxes() -> Result<Vec<UserBox>, Failure> {
+    let (uid, state) = (getuid().as_raw(), paths::state()?);
+    let records = Boxes::new(&state).all()?.into_iter();
+    let running = records.filter(|record| record.state != State::Ended);
+    Ok(running.map(|record| UserBox { uid, state: state.clone(), record }).collect())
 }
 
 /// Returns a record with its user and state directory, as JSON.

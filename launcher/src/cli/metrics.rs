@@ -29,8 +29,8 @@ pub(crate) struct MetricsArgs {
 
 pub(crate) fn metrics(args: &MetricsArgs) -> Result<u8, Failure> {
     let state = paths::state()?;
-    let states = if args.all_users {
-        let mut all = all_users::look()?;
+    let all = if args.all_users { all_users::look()? } else { None };
+    let states = if let Some(mut all) = all {
         all.include(getuid().as_raw(), &state);
         let states = all.all();
         all_users::notice_left_out(&all);
