@@ -107,8 +107,8 @@ struct Taken {
     bytes: u64,
 }
 
-/// The state directories of the boxes that have not ended, of all users whose processes this user may examine: of all for
-/// root, of this one for another user.
+/// The state directories of the boxes that have not ended, of all users. Only root finds them: a supervisor hides its open files
+/// from other processes, also from those of its user.
 #[derive(Debug, Default)]
 pub struct AllUsers {
     /// The boxes by the user and the state directory.
