@@ -238,7 +238,13 @@ pub(super) fn end(boxes: &Boxes, record: &Record, grace: Duration) -> Result<(),
         _ => signal_supervisor(record, grace),
     }
     let deadline = Instant::now() + grace + PATIENCE;
+    let mut is_waiting_known = record.state == State::Starting;
     while !has_ended(boxes, record)? {
+        // It had ended by itself before it heard the request, and waits for its restart.
+        if !is_waiting_known && is_starting(boxes, record) {
+            is_waiting_known = true;
+            signal_supervisor(record, grace);
+        }
         if Instant::now() > deadline {
             return Err(RecordError::StillRunning(record.name.clone()).into());
         }
@@ -273,6 +279,12 @@ fn signal_supervisor(record: &Record, grace: Duration) {
     // An error is ignored: a supervisor that has just ended needs no signal.
     let _ = i32::try_from(record.supervisor)
         .map(|pid| nix::sys::signal::kill(Pid::from_raw(pid), signal));
+}
+
+/// Returns whether a run has ended by itself, and its supervisor is about to start it again.
+fn is_starting(boxes: &Boxes, record: &Record) -> bool {
+    let now = boxes.find(&record.name);
+    now.is_ok_and(|it| it.state == State::Starting && it.created_ms == record.created_ms)
 }
 
 /// Returns whether a run has ended, or its record is gone.

@@ -97,12 +97,12 @@ impl GivenSecret {
         Some(format!("{}={source}", self.name))
     }
 
-    /// Returns the secret's name if its value comes from standard input.
     /// Returns the name of this secret if its value cannot be read a second time, because it is not in a file.
     pub(super) fn only_once(&self) -> Option<&str> {
         (!matches!(self.source, Source::File(_))).then_some(self.name.as_str())
     }
 
+    /// Returns the secret's name if its value comes from standard input.
     pub(super) fn of_stdin(&self) -> Option<&str> {
         (self.source == Source::Stdin).then_some(&self.name)
     }

@@ -15,6 +15,7 @@ use box_digest::Digest;
 use box_find::BoxReference;
 use boxlaunch::boxes::{Boxes, Record, RecordError, State};
 use boxlaunch::client::ClientError;
+use boxlaunch::streams::attached::MAX_ATTACHED;
 use cli_common::store::{BoxArgument, CommandFault, stored_boxes};
 use cli_registry::RegistryOptions;
 use safe_text::shown;
@@ -135,7 +136,8 @@ pub(crate) fn update(args: &UpdateArgs) -> Result<u8, Failure> {
     }
     let has_writable = run::check(&run, &opened)?.iter().any(|it| it.is_writable());
     let signals = StopSignals::block()?;
-    let alone = why_alone(&run, has_writable);
+    let is_down = old.state == State::Starting;
+    let alone = is_down.then_some("failed before").or_else(|| why_alone(&run, has_writable));
     let update = Update { args, boxes, old, run, options, to, signals };
     let report = match alone {
         None => update.beside()?,
@@ -178,6 +180,8 @@ fn not_retried(name: &str, to: Digest) -> Failure {
 fn repeatable(old: &Record) -> Result<Vec<String>, Failure> {
     let name = old.name.clone();
     match old.state {
+        // A box that waits for its restart needs another version most.
+        State::Starting if old.restarted.is_some() => {}
         State::Starting => return Err(LaunchError::StillStarting(name).into()),
         State::Ended => return Err(ClientError::NotRunning(name).into()),
         State::Running => {}
@@ -237,15 +241,12 @@ fn why_alone(run: &RunArgs, has_writable: bool) -> Option<&'static str> {
         Some("a socket at a path of its own")
     } else if run.console.is_some() {
         Some("a file for its console")
-    } else if run.published.len() > MAX_HANDED {
+    } else if run.published.len() > MAX_ATTACHED {
         Some("too many published ports to hand over")
     } else {
         None
     }
 }
-
-/// The most published ports that a box can hand over.
-const MAX_HANDED: usize = 253;
 
 impl UpdateArgs {
     /// Returns the command line that starts the new box.
@@ -355,7 +356,8 @@ impl Update<'_> {
         let errors = self.start(&self.args.subject, &other, &replaces)?;
         match self.current()? {
             Some(now) if self.is_old(&now) => {
-                let goes_on = now.state == State::Running;
+                // A box that waits for its restart goes on, too.
+                let goes_on = now.state != State::Ended;
                 let outcome = if goes_on { Outcome::Kept } else { Outcome::Stopped };
                 let failed = self.exists(&other).then_some(other);
                 Ok(Report { outcome, previous: None, failed, errors })
@@ -385,6 +387,10 @@ impl Update<'_> {
                 failed: None,
                 errors: vec![],
             });
+        }
+        if let Some(failing) = self.current()?.filter(|it| it.state != State::Ended) {
+            // It was ready, has failed, and waits for its restart.
+            end(&self.boxes, &failing, self.run.grace())?;
         }
         let failed = self.boxes.set_aside(name)?;
         let replaces = Replaces { from: self.to, name: failed.clone(), runs: false };

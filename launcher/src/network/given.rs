@@ -30,6 +30,8 @@ pub struct Given {
     pub mode: NetworkMode,
     /// The addresses outside the internet to which the user permits connections. The box's rules must allow them, too.
     pub local: Vec<Local>,
+    /// The rules that the user has set while the box ran, which a restart keeps. `None` before the first change.
+    pub changed: Option<NetworkPlan>,
 }
 
 /// Why a box does not get the network that it declares, or that the command line chooses.
@@ -72,6 +74,13 @@ pub enum NetworkRefusal {
 }
 
 impl Given {
+    /// Returns the same network with the rules and addresses in the record of a box that is started again.
+    #[must_use]
+    pub fn with_changes(self, rules: &NetworkPlan, local: &[PeerPlan]) -> Self {
+        let local = local.iter().filter_map(Local::of).collect();
+        Self { local, changed: Some(rules.clone()), ..self }
+    }
+
     /// Decides which network a box with this plan gets. `is_own` returns whether an address is the host's own.
     ///
     /// # Errors
@@ -98,14 +107,14 @@ impl Given {
             (_, Some(first)) => return Err(NetworkRefusal::NoRules { local: *first, mode }),
             (_, None) => {}
         }
-        Ok(Self { mode, local })
+        Ok(Self { mode, local, changed: None })
     }
 
     /// Returns the network plan that applies to a box that declares `declared`.
     pub fn plan(&self, declared: &NetworkPlan) -> NetworkPlan {
         match self.mode {
             NetworkMode::None => NetworkPlan::default(),
-            _ => declared.clone(),
+            _ => self.changed.as_ref().unwrap_or(declared).clone(),
         }
     }
 
@@ -116,7 +125,7 @@ impl Given {
     pub(crate) fn rules(&self, declared: &NetworkPlan) -> Result<Rules, PeerError> {
         match self.mode {
             NetworkMode::None => Ok(Rules::closed()),
-            _ => Ok(Rules { local: self.local.clone(), ..Rules::try_from(declared)? }),
+            _ => Ok(Rules { local: self.local.clone(), ..Rules::try_from(&self.plan(declared))? }),
         }
     }
 }

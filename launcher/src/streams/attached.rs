@@ -12,7 +12,7 @@ use rustix::net::{
 };
 
 /// The most files that the kernel attaches to a message: `SCM_MAX_FD`.
-pub(crate) const MAX_ATTACHED: usize = 253;
+pub const MAX_ATTACHED: usize = 253;
 
 /// Sends the beginning of `bytes`, to which `files` are attached. Returns how many bytes were sent.
 ///

@@ -1,6 +1,6 @@
 //! The byte streams between a box and its host: terminals, input and output, consoles, logs, and the control channel.
 
-pub(crate) mod attached;
+pub mod attached;
 pub mod console;
 pub mod control;
 mod error;

@@ -1,7 +1,7 @@
 //! Handles the messages of the supervisor's clients.
 
 use box_contract::wire::{Follow, GuestMessage, HostMessage, ProgramId, Signal};
-use nix::libc::{SIGKILL, SIGTERM};
+use nix::libc::SIGKILL;
 
 use super::clients::{FromClient, MAX_CLIENTS};
 use super::hand_over::HAND_OVER;
@@ -82,7 +82,7 @@ impl Supervisor {
                 HostMessage::Exec(exec)
             }
             HostMessage::Signal(signal) if signal.id == ProgramId::AGENT => {
-                self.was_asked |= [SIGKILL, SIGTERM].contains(&signal.signal);
+                self.sent_signal = Some(signal.signal);
                 HostMessage::Signal(signal)
             }
             HostMessage::Measure(_) if self.measured_for.contains(&client) => {

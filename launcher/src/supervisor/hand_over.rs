@@ -61,6 +61,7 @@ impl Supervisor {
             return Err("it is being stopped".to_owned());
         }
         self.entry.exchange(&take.name).map_err(|error| error.to_string())?;
+        self.was_asked = true;
         self.machine.logs.move_to(self.entry.directory());
         let clients = self.machine.network.as_mut().map(|it| it.ports.close());
         self.retiring = Some(Retiring { clients, until: Instant::now() + take.drain() });
@@ -71,7 +72,6 @@ impl Supervisor {
     /// Stops the box after another one has replaced it.
     pub(super) fn retire(&mut self) -> Flow {
         self.retiring = None;
-        self.was_asked = true;
         if self.kill_at.is_some() {
             return CONTINUE;
         }

@@ -152,7 +152,7 @@ impl Started {
     fn serve(
         self,
         entry: Entry,
-        terms: Terms,
+        mut terms: Terms,
         signals: Option<&StopSignals>,
         first: Option<UnixStream>,
     ) -> Ended {
@@ -172,7 +172,8 @@ impl Started {
                 watch: is_watched.then(|| Watch::new(terms.health_interval)),
                 unhealthy: None,
                 was_asked: false,
-                given: entry.record.network_local.clone(),
+                sent_signal: None,
+                given: std::mem::take(&mut terms.given),
                 entry,
                 clients,
                 programs,
@@ -211,6 +212,8 @@ pub struct Terms {
     pub grace: Duration,
     /// The path for the result of the box's task, if there is one.
     pub result: Option<Arc<FileSlot>>,
+    /// The addresses outside the internet that the command line permits.
+    pub given: Vec<PeerPlan>,
     /// When the box is started again.
     pub restart: Option<Restart>,
     /// The time between two checks of the agent's health, if [`Restart::unhealthy`] needs them.
@@ -254,6 +257,8 @@ struct Supervisor {
     unhealthy: Option<String>,
     /// Whether a user or a service manager asked for the end of the box.
     was_asked: bool,
+    /// The last signal that a client has sent to the agent. If it ends the agent, a user asked for that end.
+    sent_signal: Option<i32>,
 }
 
 /// Whether to continue to serve the box.
@@ -441,6 +446,7 @@ impl Supervisor {
         if self.agent_exit.replace(exit).is_some() {
             return Err(StreamError::Protocol("the agent ended twice".to_owned()).into());
         }
+        self.was_asked |= self.sent_signal.is_some_and(|it| i32::from(exit.code()) == 128 + it);
         self.end_task(exit);
         if self.terms.ends_with_agent || self.kill_at.is_none() {
             self.status = Some(exit.code());

@@ -64,6 +64,8 @@ impl Supervisor {
         if watch.running.is_some() {
             let seconds = (LIMIT + MARGIN).as_secs();
             let verdict = watch.count(Some(format!("no answer for {seconds} s")));
+            // The guest runs the same check on, so the next failure takes as long.
+            watch.due = Instant::now() + LIMIT + MARGIN;
             return self.judge(verdict);
         }
         let component = ComponentName::Agent;
@@ -97,7 +99,7 @@ impl Supervisor {
 
     /// Stops the box if its agent is unhealthy.
     fn judge(&mut self, unhealthy: Option<String>) -> Flow {
-        let Some(reason) = unhealthy else { return CONTINUE };
+        let Some(reason) = unhealthy.filter(|_| self.kill_at.is_none()) else { return CONTINUE };
         (self.watch, self.unhealthy) = (None, Some(reason));
         self.begin_stop(self.terms.grace)
     }

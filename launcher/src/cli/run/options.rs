@@ -71,8 +71,8 @@ pub(crate) struct RunArgs {
     /// the VM fails; with `unhealthy` also if three health checks of its agent fail in a row. With :N, at most N times in a row.
     #[arg(long, value_name = "POLICY[:N]", conflicts_with_all = ["task", "result"])]
     pub(in crate::cli) restart: Option<Restart>,
-    /// How many seconds are between two health checks of `--restart unhealthy` [default: 10].
     #[arg(long, value_name = "SECONDS", value_parser = seconds(1), allow_negative_numbers = true)]
+    #[arg(help = format!("How many seconds are between two health checks of `--restart unhealthy` [default: {HEALTH_INTERVAL}]"))]
     pub(in crate::cli) health_interval: Option<u32>,
     /// The name by which other commands address the box [default: the box's own name with a random suffix].
     #[arg(long, value_name = "NAME", conflicts_with = "emulated")]
@@ -193,6 +193,9 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(in crate::cli) options: CommandOptions,
 }
+
+/// The default of `--health-interval`, in seconds.
+const HEALTH_INTERVAL: u32 = 10;
 
 impl RunArgs {
     /// Returns the guest paths of the shares that the box does not declare.
@@ -382,7 +385,7 @@ impl RunArgs {
 
     /// Returns the time between two health checks of `--restart unhealthy`.
     pub(super) fn health_interval(&self) -> Duration {
-        Duration::from_secs(self.health_interval.unwrap_or(10).into())
+        Duration::from_secs(self.health_interval.unwrap_or(HEALTH_INTERVAL).into())
     }
 
     pub(in crate::cli) fn grace(&self) -> Duration {

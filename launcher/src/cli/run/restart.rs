@@ -89,9 +89,12 @@ impl Run<'_> {
                 Ok(started) => return Ok(Ok((started, entry))),
                 Err(failure) => failure,
             };
+            if self.signals.any_taken() {
+                entry.end(None, None)?;
+                return Ok(Err(Cancelled));
+            }
             let reason = failure.message();
-            let policy = self.args.restart.filter(|_| !self.signals.any_taken());
-            match policy.and_then(|it| it.next(&entry.record, &reason)) {
+            match self.args.restart.and_then(|it| it.next(&entry.record, &reason)) {
                 Some(next) => entry.rest(None, next),
                 None => {
                     entry.end(None, Some(reason))?;
@@ -122,7 +125,10 @@ impl Run<'_> {
     fn boot_again(&self, entry: &mut Entry) -> Result<Started, Failure> {
         let (args, plan) = (self.repeated(&entry.record)?, self.opened.plan());
         let secrets = secrets::take_again(&secrets::checked(&args, plan)?, plan)?;
-        let asked = Asked::of(&args, plan, self.again.given.clone(), secrets)?;
+        let mut asked = Asked::of(&args, plan, self.again.given.clone(), secrets)?;
+        // A hostile agent must not get back what the user has denied it.
+        let record = &entry.record;
+        asked.network = asked.network.with_changes(&record.network, &record.network_local);
         let runtime = RuntimeDir::create(&paths::runtime_base())?;
         let Self { opened, signals, screen, again: Again { state, .. }, .. } = *self;
         let boot = Boot { args: &args, opened, state, signals, screen };

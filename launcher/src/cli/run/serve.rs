@@ -102,6 +102,7 @@ impl Run<'_> {
             ends_with_agent: args.command.is_empty(),
             grace: args.grace(),
             result: self.result.clone(),
+            given: record.network_local.clone(),
             restart: args.restart,
             health_interval: args.health_interval(),
         };

@@ -31,6 +31,7 @@ pub(crate) fn run([program, bundle, state]: [&Path; 3]) {
                 ends_with_agent: true,
                 grace: GRACE,
                 result: None,
+                given: Vec::new(),
                 restart: None,
                 health_interval: GRACE,
             };
