@@ -19,6 +19,9 @@ const PARENT: &str = "boxlaunch";
 const SUPERVISOR: &str = "supervisor";
 /// The controllers that the group of a VM needs.
 const CONTROLLERS: [&str; 3] = ["cpu", "memory", "pids"];
+/// The group of systemd's control processes, such as those of `ExecReload=`, in a delegated group. A box that replaces another one
+/// when its service is reloaded starts there.
+const CONTROL: &str = ".control";
 /// The memory that the VMM process may use in addition to the guest's memory, in bytes. The process uses a tenth of it.
 /// The rest is for the host's page cache of the box's files, which the kernel charges to the group.
 const OWN_MEMORY: u64 = 256 << 20;
@@ -189,9 +192,12 @@ pub fn bounds_supervisor() -> bool {
     !geteuid().is_root() || handed_over(&own_group()).is_some()
 }
 
-/// Returns the group that the service manager has delegated: `own`, or its parent if `own` is a supervisor's group.
+/// Returns the group that the service manager has delegated: `own`, or its parent if `own` is the group of a supervisor or of
+/// systemd's control processes.
 fn handed_over(own: &Path) -> Option<&Path> {
-    let is_ours = |name: &OsStr| name.as_encoded_bytes().starts_with(SUPERVISOR.as_bytes());
+    let is_ours = |name: &OsStr| {
+        name == CONTROL || name.as_encoded_bytes().starts_with(SUPERVISOR.as_bytes())
+    };
     let above = own.parent().filter(|_| own.file_name().is_some_and(is_ours));
     [Some(own), above].into_iter().flatten().find(|group| is_marked(group))
 }
