@@ -26,6 +26,8 @@ const COMPLETIONS: [(&str, &str, &str, &str); 3] = [
 /// The documents of the repository that each installation has, with all pages of a directory. Their links to each other work.
 const COPIED: [&str; 6] =
     ["LICENSE", "README.md", "CHANGELOG.md", "SECURITY.md", "Boxfile.example", "docs"];
+/// The directory of systemd's units, in the repository and in an installation. systemd reads those below /usr and /usr/local.
+const UNITS: [&str; 2] = ["launcher/systemd", "lib/systemd/system"];
 /// The destination.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
@@ -72,7 +74,7 @@ fn compile(workspace: &Workspace) -> Result<()> {
     cargo::run(&mut Artefacts::init_build(workspace))
 }
 
-/// Installs the programs, their manual pages and completions, and the documents of the repository below `root`.
+/// Installs the programs, their manual pages and completions, systemd's units, and the documents of the repository below `root`.
 pub(super) fn install(workspace: &Workspace, artefacts: &Artefacts, root: &Path) -> Result<()> {
     // box-init is installed first, so that a new boxbuild never finds an old box-init.
     put_program(&artefacts.box_init, &root.join(INSTALLED_INIT))?;
@@ -80,18 +82,22 @@ pub(super) fn install(workspace: &Workspace, artefacts: &Artefacts, root: &Path)
     put_program(&artefacts.boxbuild, &root.join("bin/boxbuild"))?;
     document(&artefacts.boxbuild, "boxbuild", root)?;
     document(&artefacts.boxlaunch, "boxlaunch", root)?;
+    let [from, to] = [workspace.path(UNITS[0]), root.join(UNITS[1])];
+    put_tree(&from, &to)?;
     COPIED.iter().try_for_each(|it| put_document(workspace, it, root))
 }
 
 /// Copies a document of the repository, or all files below a directory, to the documents of the installation below `root`.
 fn put_document(workspace: &Workspace, document: &str, root: &Path) -> Result<()> {
     let (from, to) = (workspace.path(document), root.join(INSTALLED_DOCUMENTS).join(document));
-    if !from.is_dir() {
-        return put_file(&from, &to, 0o644);
-    }
-    let files = sorted(&from)?;
+    if from.is_dir() { put_tree(&from, &to) } else { put_file(&from, &to, 0o644) }
+}
+
+/// Copies all files below a directory.
+fn put_tree(from: &Path, to: &Path) -> Result<()> {
+    let files = sorted(from)?;
     files.iter().filter(|it| it.is_file()).try_for_each(|file| {
-        let inside = file.strip_prefix(&from).unwrap_or(file);
+        let inside = file.strip_prefix(from).unwrap_or(file);
         put_file(file, &to.join(inside), 0o644)
     })
 }

@@ -195,7 +195,11 @@ pub(super) mod tests {
         }
         assert_eq!(call("dpkg-deb", &["--field", package, "Version"]), format!("{VERSION}\n"));
         let listed = call("dpkg-deb", &["--contents", package]);
-        for line in ["usr/share/man/man1/boxbuild.1.gz", "usr/lib/boxbuild/lean-kernel"] {
+        for line in [
+            "usr/share/man/man1/boxbuild.1.gz",
+            "usr/lib/boxbuild/lean-kernel",
+            "usr/lib/systemd/system/boxbuild@.service",
+        ] {
             let line = listed.lines().find(|it| it.ends_with(line)).unwrap();
             assert!(
                 line.starts_with("-rw-r--r-- root/root ") && line.contains(" 1980-01-01 "),
