@@ -24,6 +24,7 @@ mod debian;
 mod emulated;
 mod erofs;
 mod files;
+mod fleet;
 mod hello;
 mod isolation;
 mod jail;

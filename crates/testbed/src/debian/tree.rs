@@ -75,6 +75,14 @@ impl Base {
         scratch: &Path,
         say: Say<'_>,
     ) -> Result<LayerTar> {
+        Ok(LayerTar::read(&self.tar_with(packages, scratch, say)?)?)
+    }
+
+    /// Like [`Base::tree_with`], but returns the path of the tree's archive.
+    ///
+    /// # Errors
+    /// The errors of [`Base::tree_with`].
+    pub(super) fn tar_with(&self, packages: &str, scratch: &Path, say: Say<'_>) -> Result<PathBuf> {
         let tar = scratch.join(format!("{packages}.tar"));
         // mmdebstrap makes the devices itself, before the hook. mmdebstrap's own `tar-in` is not used: it writes to a
         // pipe that tar closes before the padding, and sometimes fails.
@@ -86,7 +94,7 @@ impl Base {
         let include = format!("--include={packages}");
         let options = ["--variant=custom", &unpack, &include];
         mmdebstrap(&options, &tar, say)?;
-        Ok(LayerTar::read(&tar)?)
+        Ok(tar)
     }
 
     /// Returns the layer that adds packages, separated by commas, to the tree.
