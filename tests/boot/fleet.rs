@@ -28,7 +28,7 @@ for unit in getty@ console-getty getty-static; do ln -s /dev/null /keep/etc/syst
 printf '[registry."localhost:5000"]\nplain-http = true\n' >/keep/etc/boxbuild/registries.toml
 configure hello "-p 8080:4088 --startup-timeout 3"
 boot; state hello; get 8080; groups hello
-in_host systemd-analyze verify --man=no $units/* 2>&1; in_host systemctl --failed --no-legend | cat
+in_host systemd-analyze verify --man=no $(ls /local/lib/systemd/system | sed s,^,$units/,) 2>&1; in_host systemctl --failed --no-legend | cat
 "#;
 /// The timer elapses while a client connects as often as it can, and then its service is started once more.
 const UPDATED: &str = r#"
@@ -63,7 +63,6 @@ release bad; update data; get 8081; said data; state data; in_host boxlaunch exe
 const STOPPED: &str = r#"
 killall docker-registry; update data; said data; state data; in_host systemctl restart boxbuild@hello; state hello; get 8080
 in_host systemctl stop boxbuild@data boxbuild@hello; state data; state hello; get 8080; in_host boxlaunch ps -a -n
-in_host journalctl --no-pager -o short-monotonic -u boxbuild@hello -u boxbuild@data | tail -n 30 >&2
 "#;
 
 /// The Boxfile of an agent that runs `script`, and is ready when its port accepts connections.
@@ -131,9 +130,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let scenario = scripts.into_iter().fold(Scenario::default(), |scenario, (name, script)| {
         scenario.script(UNHURRIED, name, &format!(". /fleet/host.sh\n{script}"))
     });
-    let steps = scenario.start(&host);
-    println!("DEBUG {}", steps["stopped"].stderr);
-    steps
+    scenario.start(&host)
 });
 
 #[test]
