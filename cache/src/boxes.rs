@@ -495,6 +495,14 @@ impl Store {
         self.write_pulled(pulled, |_| true).map(drop)
     }
 
+    /// Gives a reference back to the box that had it before, if the reference still means the box `now`.
+    ///
+    /// # Errors
+    /// [`StoreError::File`] and [`StoreError::Full`].
+    pub fn give_back(&self, before: &Pulled, now: &Digest) -> Result<(), StoreError> {
+        self.write_pulled(before, |it| it.digest == *now).map(drop)
+    }
+
     /// Like [`Self::note_pulled`], for the reference that an archive gives a box. If the reference means another box, writes
     /// nothing and returns that box. If it means the same box, the registry's digest of the box is kept, and the note that it was
     /// pulled.
@@ -741,6 +749,25 @@ mod tests {
         let pulled = Pulled { is_loaded: false, ..offered };
         place.store.note_pulled(&pulled).unwrap();
         assert_eq!(noted(), pulled);
+    }
+
+    #[test]
+    fn a_reference_is_given_back_unless_it_has_moved_on() {
+        let place = TestStore::new();
+        let pulled = |content: &[u8]| Pulled {
+            reference: "ghcr.io/a:1".to_owned(),
+            digest: Digest::of(content),
+            registry_digest: Digest::of(b"registry's"),
+            is_asked: false,
+            is_loaded: false,
+        };
+        let found = || place.boxes().pulled("ghcr.io/a:1").unwrap().unwrap().digest;
+        place.store.note_pulled(&pulled(b"2")).unwrap();
+        place.store.give_back(&pulled(b"1"), &Digest::of(b"2")).unwrap();
+        assert_eq!(found(), Digest::of(b"1"));
+        place.store.note_pulled(&pulled(b"3")).unwrap();
+        place.store.give_back(&pulled(b"1"), &Digest::of(b"2")).unwrap();
+        assert_eq!(found(), Digest::of(b"3"), "another pull has moved it on");
     }
 
     #[test]

@@ -161,13 +161,9 @@ pub(crate) fn update(args: &UpdateArgs) -> Result<u8, Failure> {
 /// Gives a reference of the store back to the box that had it before this command pulled `to`, which did not become ready. So
 /// whoever runs the reference later, for example when the host starts, gets the box that works.
 fn put_back(args: &UpdateArgs, before: Option<&Pulled>, to: &Digest) -> Result<(), Failure> {
-    let Some(before) = before else { return Ok(()) };
+    let Some(before) = before.filter(|it| it.digest != *to) else { return Ok(()) };
     let store = args.subject.store.open(&PROGRAM)?;
-    let now = store.pulled(&before.reference).map_err(CommandFault::from)?;
-    if before.digest != *to && now.is_some_and(|it| it.digest == *to) {
-        store.note_pulled(before).map_err(CommandFault::from)?;
-    }
-    Ok(())
+    Ok(store.give_back(before, to).map_err(CommandFault::from)?)
 }
 
 /// Returns the error of an update to a box that did not become ready before.

@@ -238,4 +238,16 @@ mod tests {
         assert_eq!(all.plan(&declared), declared);
         assert!(!all.rules(&declared).unwrap().is_closed);
     }
+
+    #[test]
+    fn a_restart_keeps_what_the_user_has_denied_and_given() {
+        let declared = plan(NetworkMode::Filtered, &["api.example.com", "10.0.0.1:80"]);
+        let given = decide(&declared, Choice::Box, &["10.0.0.1:80"]).unwrap();
+        let now = plan(NetworkMode::Filtered, &["api.example.com"]);
+        let again = given.with_changes(&now, &[]);
+        assert_eq!((again.plan(&declared), again.local.len()), (now.clone(), 0));
+        assert_eq!(again.rules(&declared).unwrap().allow, Rules::try_from(&now).unwrap().allow);
+        let none = decide(&declared, Choice::None, &[]).unwrap().with_changes(&now, &[]);
+        assert!(none.rules(&declared).unwrap().is_closed, "no change gives a network");
+    }
 }
