@@ -7,7 +7,7 @@
 //! <state>/boxes/.starts           how many boxes were started
 //! <state>/boxes/.updates/NAME      locked by the update of the box
 //! <state>/boxes/NAME/record.json   the state of the box
-//! <state>/boxes/NAME/refused       the digest of a box that did not become ready in place of this one
+//! <state>/boxes/.refused/NAME      the digest of a box that did not become ready in place of this one
 //! <state>/boxes/NAME/agent.log     output of the agent; business.log: of the business application's main program
 //! <state>/boxes/NAME/result.json   the result of the task
 //! <state>/boxes/NAME/network.log   decisions of the box's filter

@@ -111,6 +111,9 @@ pub struct Record {
     /// `published`, `volumes` and `remove`. `None` if the run cannot be repeated, because it was in the foreground.
     #[serde(default)]
     pub options: Option<Vec<String>>,
+    /// Whether the supervisor is the main process of a service, so that the service manager has to start its updates.
+    #[serde(default)]
+    pub service: bool,
     /// The box that this one has replaced.
     #[serde(default)]
     pub updated: Option<Updated>,
@@ -209,6 +212,7 @@ impl Record {
             error: None,
             remove: false,
             options: None,
+            service: false,
             updated: None,
             restarted: None,
         }

@@ -1,5 +1,6 @@
 //! The box that did not become ready in place of one that runs.
 
+use std::path::PathBuf;
 use std::str::FromStr as _;
 
 use box_digest::Digest;
@@ -7,10 +8,12 @@ use host_fs::OsError;
 use host_fs::read::{Links, read_file};
 
 use super::{Boxes, write_file};
+use crate::host::state_dir;
 
-/// The file with the digest, beside the record of the box that goes on.
-const REFUSED: &str = "refused";
-/// The greatest size of that file, in bytes.
+/// The directory with the digests. A digest outlives the record of the box that goes on, because that box may be started with
+/// `--rm`, and again under the same name.
+const REFUSED: &str = ".refused";
+/// The greatest size of a file, in bytes.
 const MAX_REFUSED: u64 = 128;
 
 impl Boxes {
@@ -19,14 +22,18 @@ impl Boxes {
     /// # Errors
     /// If the file cannot be written.
     pub fn refuse(&self, name: &str, digest: &Digest) -> Result<(), OsError> {
-        write_file(&self.directory.join(name).join(REFUSED), digest.to_string().as_bytes())
+        state_dir::make(&self.directory.join(REFUSED))?;
+        write_file(&self.refused_path(name), digest.to_string().as_bytes())
     }
 
     /// Returns the digest of the last box that did not become ready in place of the box with this name. `None` if there is none, or
     /// if the file cannot be read.
     pub fn refused(&self, name: &str) -> Option<Digest> {
-        let path = self.directory.join(name).join(REFUSED);
-        let text = read_file(&path, Links::Refuse, MAX_REFUSED).ok()?;
+        let text = read_file(&self.refused_path(name), Links::Refuse, MAX_REFUSED).ok()?;
         Digest::from_str(std::str::from_utf8(&text).ok()?).ok()
+    }
+
+    fn refused_path(&self, name: &str) -> PathBuf {
+        self.directory.join(REFUSED).join(name)
     }
 }

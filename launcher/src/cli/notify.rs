@@ -30,6 +30,11 @@ pub(super) fn is_command_of_service(process: u32) -> bool {
     env::var("SYSTEMD_EXEC_PID").is_ok_and(|it| it == process.to_string())
 }
 
+/// Returns whether a service manager listens to this process.
+pub(super) fn is_heard() -> bool {
+    env::var_os(SOCKET).is_some()
+}
+
 fn tell(message: &str) {
     if let Some(socket) = env::var_os(SOCKET) {
         drop(send(&socket, message.as_bytes()));

@@ -5,7 +5,7 @@
 //! changes nothing. Otherwise the old box is stopped first, and started again if the new one does not become ready.
 
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{self, Command};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -31,7 +31,7 @@ use super::run::{self, Replaces, RunArgs, options_of, seconds};
 use super::secrets::GivenSecret;
 use super::stored::PROGRAM;
 use super::terminal::{is_quiet, json_line, notice, painted, print};
-use super::{detach, found};
+use super::{detach, found, notify};
 
 /// Replaces the box of a run by another one, with the same name, options and published ports.
 ///
@@ -182,6 +182,10 @@ fn repeatable(old: &Record) -> Result<Vec<String>, Failure> {
         State::Ended => return Err(ClientError::NotRunning(name).into()),
         State::Running => {}
     }
+    if old.service && !notify::is_command_of_service(process::id()) {
+        let help = "reload the service, for example with `systemctl reload boxbuild@NAME`";
+        return Err(not_repeatable(&name, "it is a service, which would end with it", help));
+    }
     if old.task.is_some() {
         let help = "wait for its end with `boxlaunch wait`, and run the new box";
         return Err(not_repeatable(
@@ -263,7 +267,7 @@ impl UpdateArgs {
             subject: self.subject.clone(),
             json: self.json,
             expect: self.expect,
-            pull: self.pull,
+            pull: self.pull.or(self.pull_again()?),
             registries: self.registries.clone(),
             ..parsed
         })
@@ -280,10 +284,17 @@ impl UpdateArgs {
         Ok(pulled.transpose().map_err(CommandFault::from)?.flatten())
     }
 
+    /// Returns the policy of `--retry`: after a failed update the store's reference means the old box again.
+    fn pull_again(&self) -> Result<Option<PullPolicy>, Failure> {
+        let reference = BoxReference::parse(self.subject.word())?;
+        let may_move = reference.remote().is_some_and(|it| it.digest.is_none());
+        Ok((self.retry && may_move).then_some(PullPolicy::Always))
+    }
+
     /// Prints the result, and returns the exit code.
     fn end(&self, report: &Report, (from, to): (Digest, Digest)) -> Result<u8, Failure> {
         let name = &self.name;
-        let failure = failure(report.outcome, name, from);
+        let failure = failure(report, name, from);
         if self.json {
             let Report { outcome, previous, failed, errors } = report;
             let mut object = json!({
@@ -310,9 +321,14 @@ impl UpdateArgs {
 }
 
 /// Returns the error of an update after which the new box does not run.
-fn failure(outcome: Outcome, name: &str, from: Digest) -> Option<Failure> {
-    let logs = "`boxlaunch ps -a` lists the start that failed, and `boxlaunch logs` has its output";
-    let (code, help, message) = match outcome {
+fn failure(report: &Report, name: &str, from: Digest) -> Option<Failure> {
+    let logs = match report.failed {
+        Some(_) => {
+            "`boxlaunch ps -a` lists the start that failed, and `boxlaunch logs` has its output"
+        }
+        None => "the error of the start has its last output; its record was removed",
+    };
+    let (code, help, message) = match report.outcome {
         Outcome::Unchanged | Outcome::Updated => return None,
         Outcome::Kept => {
             (ErrorCode::NotUpdated, logs, format!("{name} was not updated: {from} goes on"))

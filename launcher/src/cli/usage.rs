@@ -66,7 +66,7 @@ const OTHERS: [(&str, &str); 14] = [
     ("unpause", "a box cannot be paused: `boxlaunch stop NAME` ends it"),
     ("version", "`boxlaunch --version`"),
 ];
-const STARTED_AGAIN: &str = "a box that has ended is not started again; start a new one under its name: `boxlaunch rm NAME`, \
+const STARTED_AGAIN: &str = "a box that has ended is not started again, except after a failure with `run --detach --restart on-failure`; start a new one under its name: `boxlaunch rm NAME`, \
                              then `boxlaunch run --detach --name NAME BOX`";
 
 /// An option of docker that boxlaunch lacks.

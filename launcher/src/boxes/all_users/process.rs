@@ -10,7 +10,7 @@ use super::super::{LOCKS, NAME, is_entry_name};
 use super::owned;
 
 /// How many open files of a process are examined. A supervisor opens the lock of its box early, so its number is low.
-const MAX_FILES: usize = 1024;
+const MAX_OPEN: usize = 1024;
 
 /// The lock of a box, locked by a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub(super) fn locks(pid: u32) -> Vec<Lock> {
         let lock = Lock { pid, uid, state, name };
         (is_locked && lock.is_at_path(&file.path())).then_some(lock)
     };
-    files.take(MAX_FILES).flatten().filter_map(lock).collect()
+    files.take(MAX_OPEN).flatten().filter_map(lock).collect()
 }
 
 /// Splits the path of a lock into the state directory and the name of the box.

@@ -48,7 +48,7 @@ use super::progress::Shown;
 use super::screen::Screen;
 use super::terminal::{self, is_quiet};
 use super::variables::{self, Assigned};
-use super::{detach, emulated, given_file, kept, memory, pull, secrets, shares, task};
+use super::{detach, emulated, given_file, kept, memory, notify, pull, secrets, shares, task};
 use restart::Again;
 use serve::Run;
 
@@ -243,6 +243,7 @@ impl Boot<'_> {
             env: asked.variables.iter().cloned().map(GivenVariable::masked).collect(),
             task: asked.task.as_ref().map(Task::new).or_else(|| record.task.clone()),
             options: asked.options.clone(),
+            service: args.as_supervisor && notify::is_heard(),
             ..record
         }
     }
