@@ -88,7 +88,7 @@ boxlaunch exec screen cat /tmp/file
 boxlaunch rm -f screen >/dev/null"#;
 /// Ends boxes: by a signal to the agent while `boxlaunch wait` waits, with `--rm`, and while the box runs in the foreground.
 const ENDS: &str = "boxlaunch run -d --name ends /hello >/dev/null
-boxlaunch wait ends & pid=$!; sleep 1; boxlaunch kill -s TERM ends; wait $pid; boxlaunch ps -a | tail -n 1 | sed 's/  */ /g' | cut -d' ' -f1,6-8
+boxlaunch wait ends & pid=$!; sleep 1; boxlaunch kill -s TERM ends; wait $pid; boxlaunch ps -a | tail -n 1 | sed 's/  */ /g' | cut -d' ' -f1,7-9
 boxlaunch rm ends; boxlaunch run -d --rm --name gone /hello; boxlaunch stop gone; boxlaunch ps -an
 boxlaunch run --name front /hello 2>/dev/null & pid=$!; sleep 2; boxlaunch exec front echo hi; boxlaunch stop front; wait $pid; echo $?
 boxlaunch rm front";
