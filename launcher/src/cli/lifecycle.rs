@@ -238,11 +238,11 @@ pub(super) fn end(boxes: &Boxes, record: &Record, grace: Duration) -> Result<(),
         _ => signal_supervisor(record, grace),
     }
     let deadline = Instant::now() + grace + PATIENCE;
-    let mut is_waiting_known = record.state == State::Starting;
+    let mut was_signalled = record.state == State::Starting;
     while !has_ended(boxes, record)? {
         // It had ended by itself before it heard the request, and waits for its restart.
-        if !is_waiting_known && is_starting(boxes, record) {
-            is_waiting_known = true;
+        if !was_signalled && is_starting(boxes, record) {
+            was_signalled = true;
             signal_supervisor(record, grace);
         }
         if Instant::now() > deadline {

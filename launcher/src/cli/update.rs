@@ -251,9 +251,7 @@ fn why_alone(run: &RunArgs, has_writable: bool) -> Option<&'static str> {
 impl UpdateArgs {
     /// Returns the command line that starts the new box.
     fn run(&self, options: &[String]) -> Result<RunArgs, Failure> {
-        let words = ["--detach", "box"].map(str::to_owned);
-        let parsed = RunArgs::of_words(options.iter().chain(&words));
-        let parsed = parsed.map_err(|error| {
+        let parsed = RunArgs::of_options(options).map_err(|error| {
             let reason = error.to_string();
             let reason = reason.lines().next().unwrap_or_default();
             let help = "stop it, and run the new box";

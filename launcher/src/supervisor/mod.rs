@@ -36,8 +36,8 @@ use host_fs::OsError;
 use host_fs::named::FileSlot;
 use tokio::runtime::{Builder, Runtime};
 
+use crate::boxes::Entry;
 use crate::boxes::task::EndedTask;
-use crate::boxes::{Entry, Restarted};
 use crate::machine::events::{Event, WatchedSignals};
 use crate::machine::{
     BoxToRun, HostResources, Machine, MachineError, RunFailure, StartPolicy, explain_end,
@@ -303,17 +303,6 @@ impl Supervisor {
         clients.close().await;
         let served = ended.map(|()| task).map_err(|error| RunFailure { error, last_output });
         Ended { served, status, again }
-    }
-
-    /// Returns what to record about the restart that follows the end of the box. `None` if the box is not started again.
-    /// `failure` is why the run failed, if that was no end of the agent.
-    fn next_restart(&self, failure: Option<&str>) -> Option<Restarted> {
-        let policy = self.terms.restart.filter(|_| !self.was_asked)?;
-        let of_agent = || {
-            let status = self.status.filter(|it| *it != 0)?;
-            Some(format!("its agent ended with status {status}"))
-        };
-        policy.next(&self.entry.record, &failure.map(str::to_owned).or_else(of_agent)?)
     }
 
     /// Handles the last messages of a VM that has failed.

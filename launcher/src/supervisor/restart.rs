@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use super::Supervisor;
 use crate::boxes::{Record, Restarted, since_epoch};
 
 /// A box that has been ready for this long, in milliseconds, begins a new row of restarts.
@@ -65,6 +66,19 @@ impl Restart {
 /// as long, up to a minute.
 pub fn delay(in_row: u32) -> Duration {
     Duration::from_secs(1 << in_row.saturating_sub(1).min(6)).min(MAX_DELAY)
+}
+
+impl Supervisor {
+    /// Returns what to record about the restart that follows the end of the box. `None` if the box is not started again.
+    /// `failure` is why the run failed, if that was no end of the agent.
+    pub(super) fn next_restart(&self, failure: Option<&str>) -> Option<Restarted> {
+        let policy = self.terms.restart.filter(|_| !self.was_asked)?;
+        let of_agent = || {
+            let status = self.status.filter(|it| *it != 0)?;
+            Some(format!("its agent ended with status {status}"))
+        };
+        policy.next(&self.entry.record, &failure.map(str::to_owned).or_else(of_agent)?)
+    }
 }
 
 #[cfg(test)]

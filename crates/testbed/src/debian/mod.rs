@@ -2,7 +2,8 @@
 //!
 //! [`DebianImages`] are for tests that start them, [`RealImages`] for tests that compare trees, [`BenchImages`] for
 //! the benchmark, [`WorkloadImage`] for programs that use many features of a kernel, and [`GrpcImage`] for an agent
-//! with an interface. [`SystemdTree`] is no image, but the root file system of a host. [`DebianImages`] and [`RealImages`] share their base layer, byte for byte. Images are made once and
+//! with an interface. [`SystemdTree`] is no image, but the root file system of a host. [`DebianImages`] and [`RealImages`] share
+//! their base layer, byte for byte. Images are made once and
 //! kept in the build output, in a folder named by a digest of their recipe:
 //!
 //! ```text

@@ -166,6 +166,12 @@ pub(in crate::cli) fn options_of(record: &Record) -> Option<Vec<String>> {
 }
 
 impl RunArgs {
+    /// Parses the options of [`options_of`], for a detached run. The caller sets the box.
+    pub(in crate::cli) fn of_options(options: &[String]) -> clap::error::Result<Self> {
+        let run = ["--detach", "box"].map(str::to_owned);
+        Self::of_words(options.iter().chain(&run))
+    }
+
     /// Parses the words after `boxlaunch run`.
     pub(in crate::cli) fn of_words<'w>(
         words: impl IntoIterator<Item = impl AsRef<str> + 'w>,

@@ -1,5 +1,6 @@
 //! `--restart`: starts a box again after it has failed, in the process that supervises it.
 
+use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -10,7 +11,6 @@ use boxlaunch::streams::output::Route;
 use boxlaunch::supervisor::{Ended, Started, Terms, delay};
 use host_fs::OsError;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use std::os::fd::AsFd as _;
 use vmm::runtime_dir::RuntimeDir;
 
 use super::options::{BudgetPolicy, RunArgs};
@@ -50,9 +50,6 @@ pub(super) fn check(
     Err(usage(&message, &format!("give it as `--secret {name}=file:PATH`")))
 }
 
-/// A box that waits for its restart has been stopped.
-struct Cancelled;
-
 impl Run<'_> {
     /// Serves a detached box until it ends for good. Returns the exit code of the agent, if it has ended by itself.
     pub(super) fn serve_on(
@@ -63,35 +60,32 @@ impl Run<'_> {
     ) -> Result<Option<u8>, Failure> {
         let mut ended = started.serve_here(entry, terms.clone(), self.signals);
         while let Some(entry) = ended.again.take() {
-            ended = match self.start_again(entry)? {
-                Ok((started, entry)) => started.serve_here(entry, terms.clone(), self.signals),
-                Err(Cancelled) => return Ok(Some(exit::DONE)),
+            let Some((started, entry)) = self.start_again(entry)? else {
+                return Ok(Some(exit::DONE));
             };
+            ended = started.serve_here(entry, terms.clone(), self.signals);
         }
         let Ended { served, status, .. } = ended;
         served.map_err(|failure| of_run(failure, None))?;
         Ok(status)
     }
 
-    /// Waits, and starts the box again, until a start succeeds.
-    fn start_again(
-        &self,
-        mut entry: Entry,
-    ) -> Result<Result<(Started, Entry), Cancelled>, Failure> {
+    /// Waits, and starts the box again, until a start succeeds. `None` if the box is stopped meanwhile.
+    fn start_again(&self, mut entry: Entry) -> Result<Option<(Started, Entry)>, Failure> {
         loop {
             let in_row = entry.record.restarted.as_ref().map_or(1, |it| it.in_row);
             if self.is_stopped_within(delay(in_row))? {
                 let status = entry.record.status;
                 entry.end(status, None)?;
-                return Ok(Err(Cancelled));
+                return Ok(None);
             }
             let failure = match self.boot_again(&mut entry) {
-                Ok(started) => return Ok(Ok((started, entry))),
+                Ok(started) => return Ok(Some((started, entry))),
                 Err(failure) => failure,
             };
             if self.signals.any_taken() {
                 entry.end(None, None)?;
-                return Ok(Err(Cancelled));
+                return Ok(None);
             }
             let reason = failure.message();
             match self.args.restart.and_then(|it| it.next(&entry.record, &reason)) {
@@ -142,9 +136,8 @@ impl Run<'_> {
     /// Returns the options of this run as they were given, with absolute paths. The budget of the start has been checked once: a
     /// host that is busy now is no reason to give a box up.
     fn repeated(&self, record: &Record) -> Result<RunArgs, Failure> {
-        let words = options_of(record).unwrap_or_default();
-        let words = words.into_iter().chain(["--detach", "box"].map(str::to_owned));
-        let parsed = RunArgs::of_words(words)
+        let options = options_of(record).unwrap_or_default();
+        let parsed = RunArgs::of_options(&options)
             .map_err(|error| usage(&error.to_string(), "stop the box, and run it again"))?;
         let Self { args, .. } = self;
         Ok(RunArgs {
