@@ -1,5 +1,14 @@
-//! The scratch disks of the box. Each is mounted once and then bound in the roots of the components in its scope.
-//! [`mount_disk`] mounts volumes, too.
+//! The disks of the box, in the order of their devices:
+//!
+//! ```text
+//! /dev/vda       the rootfs
+//! /dev/vdb …     the scratch disks of the plan
+//!          …     the volumes
+//!          …     the disk for the components' roots, if the launcher has given one
+//! ```
+//!
+//! Each scratch disk is mounted once and then bound in the roots of the components in its scope. [`mount_disk`] mounts
+//! volumes, too.
 
 use std::fs::create_dir;
 use std::path::{Path, PathBuf};
@@ -13,8 +22,11 @@ use crate::error::{InitError, Step as _};
 
 /// The letter of the first scratch disk's device, `/dev/vdb`. The rootfs is `/dev/vda`.
 const FIRST: u8 = b'b';
+/// The mount point of the disk for the components' roots, which no component sees.
+pub(crate) const ROOTS_DISK: &str = "/run/disk";
 /// After an error the file system becomes read-only. So programs get an error, and the VM continues.
-const OPTIONS: &str = "errors=remount-ro";
+/// Nothing is read in advance: most disks are new and empty.
+const OPTIONS: &str = "errors=remount-ro,no_prefetch_block_bitmaps";
 
 /// Mounts the scratch disks below [`RUN_PATH`], which no component sees.
 ///
@@ -28,10 +40,23 @@ pub(crate) fn mount_all(plan: &RunPlan) -> Result<(), InitError> {
     Ok(())
 }
 
+/// Mounts the disk for the components' roots at [`ROOTS_DISK`]. `number` is the number of disks before it. Returns whether
+/// the launcher has given one.
+///
+/// # Errors
+/// The error of the mount.
+pub(crate) fn mount_roots_disk(number: u8) -> Result<bool, InitError> {
+    let is_there = Path::new(&device(number)).exists();
+    if is_there {
+        mount_disk(number, Path::new(ROOTS_DISK)).step("mount the box's disk")?;
+    }
+    Ok(is_there)
+}
+
 /// Mounts the disk with this number at `place`, a new directory. The numbers of the volumes follow those of the scratch
 /// disks.
 pub(crate) fn mount_disk(number: u8, place: &Path) -> std::io::Result<()> {
-    let device = format!("/dev/vd{}", char::from(FIRST.saturating_add(number)));
+    let device = device(number);
     create_dir(place)?;
     let flags = NO_SUID_DEV | MsFlags::MS_NOATIME;
     Ok(mount(Some(device.as_str()), place, Some("ext4"), flags, Some(OPTIONS))?)
@@ -49,6 +74,10 @@ pub(crate) fn show(root: &Path, plan: &RunPlan, component: ComponentName) -> Res
             .step_with(|| format!("mount the scratch disk {:?} on {}", disk.name, disk.guest))?;
     }
     Ok(())
+}
+
+fn device(number: u8) -> String {
+    format!("/dev/vd{}", char::from(FIRST.saturating_add(number)))
 }
 
 fn place(at: u8) -> PathBuf {

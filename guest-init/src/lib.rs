@@ -150,12 +150,14 @@ pub fn run(
     boot::forbid_user_namespaces()?;
     boot::restrict_tracing()?;
     disks::mount_all(&plan)?;
+    let before = u8::try_from(plan.scratch.len() + host.volumes()).unwrap_or(u8::MAX);
+    let has_disk = disks::mount_roots_disk(before)?;
     network::shared::set_up(&plan.network)?;
     let task = plan.task.as_ref().map(|it| TaskFiles::make(it, &plan.agent.user)).transpose()?;
     let logs = plan.logs.as_ref().map(|it| Logs::make(it, &plan.agent.user)).transpose()?;
     let calls =
         plan.business.as_ref().map(|_| serve::calls::listen(&plan.agent.user)).transpose()?;
-    let starter = Starter { run: &plan, secrets, host };
+    let starter = Starter { run: &plan, secrets, host, has_disk };
     let components = vec![starter.start(ComponentName::Agent, &plan.agent)?];
     serve::run(serve::Machine {
         clock,

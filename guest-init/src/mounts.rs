@@ -3,6 +3,7 @@
 //! ```text
 //! /run/shares/0    a directory of the device with all read-only directories
 //! /run/share-0     the device of a writable directory
+//! /run/writable/0  a directory of the device with all writable directories
 //! /run/disk-0      a volume
 //! ```
 //!
@@ -16,7 +17,9 @@ use std::path::{Component, Path, PathBuf};
 
 use box_contract::plan::RUN_PATH;
 use box_contract::rules::is_inside;
-use box_contract::wire::{HostMessage, Mount, MountSource, Mounts, READ_ONLY_TAG, writable_tag};
+use box_contract::wire::{
+    HostMessage, Mount, MountSource, Mounts, READ_ONLY_TAG, WRITABLE_TAG, writable_tag,
+};
 use box_contract::{ComponentName, RunPlan};
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
@@ -64,10 +67,13 @@ impl HostMounts {
         if has(|it| matches!(it, MountSource::ReadOnly(_))) {
             mount_share(READ_ONLY_TAG, MsFlags::MS_RDONLY)?;
         }
+        if host.are_together() {
+            mount_share(WRITABLE_TAG, MsFlags::empty())?;
+        }
         for Mount { source, guest, .. } in &host.mounts {
             match *source {
                 // The device is mounted already. Checks that it has the directory.
-                MountSource::ReadOnly(_) => {
+                MountSource::ReadOnly(_) | MountSource::Together(_) => {
                     let step = || format!("find what is shared at {guest}");
                     metadata(base(*source).join(".")).step_with(step)?;
                 }
@@ -91,6 +97,11 @@ impl HostMounts {
             }
         }
         Ok(Self { mounts: host.mounts, id_maps })
+    }
+
+    /// Returns the number of volumes.
+    pub(crate) fn volumes(&self) -> usize {
+        self.mounts.iter().filter(|it| matches!(it.source, MountSource::Disk(_))).count()
     }
 
     /// Returns the descriptors of the id maps, which a holder needs to attach the mounts.
@@ -155,7 +166,7 @@ fn prepared(shown: &Mount, id_map: Option<BorrowedFd<'_>>) -> nix::Result<OwnedF
     let set = |read_only, id_map| mounts::set_attributes(&copy, Attributes { read_only, id_map });
     match shown.source {
         MountSource::Disk(_) => set(false, None)?,
-        MountSource::Writable(_) => set(false, id_map)?,
+        MountSource::Writable(_) | MountSource::Together(_) => set(false, id_map)?,
         // Not every kernel can map users in a mount below a device's root: libkrunfw's cannot.
         MountSource::ReadOnly(_) => match set(true, id_map) {
             Err(Errno::EINVAL) => set(true, None)?,
@@ -171,6 +182,7 @@ fn base(source: MountSource) -> PathBuf {
     match source {
         MountSource::ReadOnly(number) => run.join(READ_ONLY_TAG).join(number.to_string()),
         MountSource::Writable(number) => run.join(writable_tag(number)),
+        MountSource::Together(number) => run.join(WRITABLE_TAG).join(number.to_string()),
         MountSource::Disk(number) => run.join(format!("disk-{number}")),
     }
 }

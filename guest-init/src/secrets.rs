@@ -1,7 +1,8 @@
 //! Secrets: received from the launcher before a component starts, and delivered as variables or files.
 //!
-//! The file of a secret is in the component's scratch layer, which is memory. It belongs to the component's user, and
-//! only that user can read it. Init clears its copy of the file's content after the delivery.
+//! The file of a secret is in memory. If the component's root is on a disk, which may outlive the run, the file is a mount
+//! of an unlinked file of `/dev/shm`, over an empty file on the disk. It belongs to the component's user, and only that user
+//! can read it. Init clears its copy of the file's content after the delivery.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -11,14 +12,18 @@ use std::path::Path;
 use box_contract::wire::{HostMessage, Secret, check_secret};
 use box_contract::{ComponentName, RunPlan, Scope, SecretDelivery, SecretPlan, User};
 use nix::errno::Errno;
-use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
-use nix::sys::stat::{Mode, fchmod};
-use nix::unistd::{Gid, Uid, fchown};
+use nix::fcntl::{AtFlags, OFlag, OpenHow, ResolveFlag, openat2};
+use nix::sys::stat::{Mode, SFlag, fchmod, fstatat};
+use nix::unistd::{Gid, Uid, UnlinkatFlags, fchown, unlinkat};
 use zeroize::Zeroizing;
 
 use crate::channel::Channel;
 use crate::error::{InitError, Step as _};
 use crate::mounts::open_or_make_in;
+use crate::sys::mounts;
+
+/// The file system in memory in which the files of secrets are, if the component's root is on a disk.
+const MEMORY: &str = "/dev/shm";
 
 /// A secret that is delivered as a file.
 #[derive(Debug)]
@@ -68,23 +73,25 @@ fn set(plan: &mut RunPlan, secret: &SecretPlan, value: &[u8]) {
     }
 }
 
-/// Writes the files of a component, whose root is this process's root.
+/// Writes the files of a component, whose root is this process's root. `has_disk` is whether the root is on a disk.
 ///
 /// # Errors
-/// The kernel's error, with the file. An existing file at the path is an error, too.
+/// The kernel's error, with the file. An existing file at the path is an error, too, except the empty file that an earlier
+/// run has left on the disk.
 pub(crate) fn write(
     files: &[SecretFile],
     component: ComponentName,
     user: &User,
+    has_disk: bool,
 ) -> Result<(), InitError> {
     let own = files.iter().filter(|it| it.scope.includes(component));
     own.into_iter().try_for_each(|file| {
         let path = &file.path;
-        try_write(file, user).step_with(|| format!("write the secret's file {path}"))
+        try_write(file, user, has_disk).step_with(|| format!("write the secret's file {path}"))
     })
 }
 
-fn try_write(file: &SecretFile, user: &User) -> std::io::Result<()> {
+fn try_write(file: &SecretFile, user: &User, has_disk: bool) -> std::io::Result<()> {
     let path = Path::new(&file.path);
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(std::io::ErrorKind::InvalidInput.into());
@@ -96,7 +103,34 @@ fn try_write(file: &SecretFile, user: &User) -> std::io::Result<()> {
         Err(Errno::EXDEV) => return Err(std::io::Error::other("something is mounted there")),
         opened => opened?,
     };
-    let made = create(&parent, Path::new(name))?;
+    let name = Path::new(name);
+    if has_disk {
+        remove_left(&parent, name)?;
+    }
+    let made = create(&parent, name)?;
+    if !has_disk {
+        return fill(made, file, user);
+    }
+    let memory = open_or_make_in(Path::new("/"), Path::new(MEMORY), ResolveFlag::empty())?;
+    let hidden = Path::new(".secret");
+    fill(create(&memory, hidden)?, file, user)?;
+    let copy = mounts::copy(&Path::new(MEMORY).join(hidden));
+    unlinkat(&memory, hidden, UnlinkatFlags::NoRemoveDir)?;
+    Ok(mounts::place(&copy?, made)?)
+}
+
+/// Removes the empty file that [`write`] has left on the disk in an earlier run.
+fn remove_left(parent: &OwnedFd, name: &Path) -> nix::Result<()> {
+    let found = match fstatat(parent, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
+        Err(Errno::ENOENT) => return Ok(()),
+        found => found?,
+    };
+    let is_ours = found.st_mode == SFlag::S_IFREG.bits() && found.st_size == 0;
+    if is_ours { unlinkat(parent, name, UnlinkatFlags::NoRemoveDir) } else { Ok(()) }
+}
+
+/// Writes the value of a secret to a new file.
+fn fill(made: OwnedFd, file: &SecretFile, user: &User) -> std::io::Result<()> {
     // Sets the mode last. Until now the file had no permissions, so no other process can have opened it.
     fchmod(&made, Mode::S_IRUSR)?;
     fchown(&made, Some(Uid::from_raw(user.uid)), Some(Gid::from_raw(user.gid)))?;
@@ -175,15 +209,15 @@ mod tests {
             value: Zeroizing::new(b"value".to_vec()),
         };
         let new = file("run/secrets/key");
-        write(std::slice::from_ref(&new), ComponentName::Business, &user).unwrap();
+        write(std::slice::from_ref(&new), ComponentName::Business, &user, false).unwrap();
         assert!(!Path::new(&new.path).exists(), "it is the agent's");
-        write(std::slice::from_ref(&new), ComponentName::Agent, &user).unwrap();
+        write(std::slice::from_ref(&new), ComponentName::Agent, &user, false).unwrap();
         assert_eq!(fs::read(&new.path).unwrap(), b"value");
         assert_eq!(fs::metadata(&new.path).unwrap().mode() & 0o7777, 0o400);
-        let again = write(&[new], ComponentName::Agent, &user).unwrap_err().to_string();
+        let again = write(&[new], ComponentName::Agent, &user, false).unwrap_err().to_string();
         assert!(again.contains("File exists"), "{again}");
         symlink("/nowhere", root.join("link")).unwrap();
-        write(&[file("link")], ComponentName::Agent, &user).unwrap_err();
+        write(&[file("link")], ComponentName::Agent, &user, false).unwrap_err();
         fs::remove_dir_all(root).unwrap();
     }
 

@@ -46,6 +46,8 @@ pub struct Boxfile {
     pub shares: Vec<Spanned<SharePlan>>,
     /// Empty disks for the data that a run writes, sorted by name. Each span is the span of the guest path.
     pub scratch: Vec<Spanned<ScratchPlan>>,
+    /// The size in bytes of the disk for the files that the components write to their roots. `None` if the launcher decides.
+    pub disk_bytes: Option<u64>,
     /// The network that the guest can reach; the lists are sorted.
     pub network: NetworkPlan,
     /// The secrets that the launcher passes at run time, sorted by name. A Boxfile contains no values.

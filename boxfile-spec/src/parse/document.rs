@@ -60,6 +60,7 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, reach: &Reach, sink: &Sink) -
         conflicts,
         shares,
         scratch,
+        disk_bytes: run::mounts::disk(&top),
         network: run::network::read(&top),
         secrets: declared.into_iter().filter_map(Secret::plan).collect(),
         task: run::task::read(&top),

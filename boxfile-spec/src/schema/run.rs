@@ -4,7 +4,8 @@ use box_contract::NetworkLimits;
 use box_contract::defaults::MAX_OUTPUT_BYTES;
 use box_contract::network::USUAL_PORTS;
 use box_contract::rules::{
-    MAX_CONNECTIONS, MAX_NAMES, MAX_RATE, MAX_SCRATCH_BYTES, MIN_RATE, MIN_SCRATCH_BYTES,
+    MAX_CONNECTIONS, MAX_NAMES, MAX_RATE, MAX_SCRATCH_BYTES, MIN_DISK_BYTES, MIN_RATE,
+    MIN_SCRATCH_BYTES,
 };
 
 use super::DefaultValue::{Duration, Number, Size, Truth, Word};
@@ -29,6 +30,9 @@ pub(crate) static SCRATCH: Declaration = Declaration::keyed("scratch", "name", K
         required_prop("size", Kind::size(MIN_SCRATCH_BYTES, MAX_SCRATCH_BYTES)),
         default_prop("component", SCOPE, Word("both")),
     ]);
+
+pub(crate) static DISK: Declaration =
+    Declaration::one("disk", "size", Kind::size(MIN_DISK_BYTES, MAX_SCRATCH_BYTES));
 
 pub(crate) static NETWORK: Declaration =
     Declaration::one("network", "mode", Kind::OneOf(NETWORK_MODES)).with_children(&[

@@ -5,8 +5,8 @@ use box_contract::{Platform, SkillMode};
 
 use super::DefaultValue::{Duration, Number, Size, Word};
 use super::{
-    AGENT, BUSINESS, CAP, Count, Declaration, Kind, LOGS, MAX_MEMORY, NETWORK, SANDBOX, SCRATCH,
-    SECRET, SHARE, TASK, default_prop, dependent_prop, optional, prop, required_prop,
+    AGENT, BUSINESS, CAP, Count, DISK, Declaration, Kind, LOGS, MAX_MEMORY, NETWORK, SANDBOX,
+    SCRATCH, SECRET, SHARE, TASK, default_prop, dependent_prop, optional, prop, required_prop,
 };
 use crate::ConflictPolicy;
 use crate::units::MIB;
@@ -27,7 +27,7 @@ pub(crate) const BINARY_TOTAL_MS: u64 = 3000;
 /// The declarations of a file, in the order in which the reference explains them.
 pub(crate) static TOP: &[&Declaration] = &[
     &BOX, &EXTENDS, &PLATFORM, &AGENT, &BUSINESS, &SKILL, &SKILLS, &VM, &LAYOUT, &CONFLICT, &SHARE,
-    &SCRATCH, &NETWORK, &SECRET, &TASK, &LOGS, &CAP, &SANDBOX, &BUDGET, &KERNEL, &PROFILE,
+    &SCRATCH, &DISK, &NETWORK, &SECRET, &TASK, &LOGS, &CAP, &SANDBOX, &BUDGET, &KERNEL, &PROFILE,
 ];
 
 pub(crate) static BOX: Declaration =
@@ -98,5 +98,5 @@ pub(crate) static KERNEL: Declaration = Declaration::new("kernel")
 pub(crate) static PROFILE: Declaration = Declaration::keyed("profile", "name", Kind::Name)
     .with_children(&[
         &PLATFORM, &AGENT, &BUSINESS, &SKILL, &SKILLS, &VM, &LAYOUT, &CONFLICT, &SHARE, &SCRATCH,
-        &NETWORK, &SECRET, &TASK, &LOGS, &CAP, &SANDBOX, &BUDGET, &KERNEL,
+        &DISK, &NETWORK, &SECRET, &TASK, &LOGS, &CAP, &SANDBOX, &BUDGET, &KERNEL,
     ]);

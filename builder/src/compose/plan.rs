@@ -92,6 +92,7 @@ fn declared(
         skills,
         shares: boxfile.shares.iter().map(|share| share.value.clone()).collect(),
         scratch: boxfile.scratch.iter().map(|disk| disk.value.clone()).collect(),
+        disk_bytes: boxfile.disk_bytes,
         network: boxfile.network.clone(),
         secrets: boxfile.secrets.clone(),
         task: boxfile.task.clone(),

@@ -52,7 +52,7 @@ impl Need {
 }
 
 /// The options that every box needs.
-const ALWAYS: [Need; 23] = [
+const ALWAYS: [Need; 24] = [
     Need { option: "VIRTIO_MMIO_CMDLINE_DEVICES", by: "libkrun's devices" },
     Need { option: "VIRTIO_BLK", by: "the root's disk" },
     Need { option: "VIRTIO_CONSOLE", by: "the console" },
@@ -61,6 +61,7 @@ const ALWAYS: [Need; 23] = [
     Need { option: "EROFS_FS", by: "the root" },
     Need { option: "EROFS_FS_XATTR", by: "the root's extended attributes" },
     Need { option: "OVERLAY_FS", by: "the root's writable layer" },
+    Need { option: "EXT4_FS", by: "the disk of the root's writable layer" },
     Need { option: "TMPFS", by: "the root's writable layer" },
     Need { option: "DEVTMPFS", by: "/dev" },
     Need { option: "PROC_FS", by: "/proc" },
@@ -89,7 +90,6 @@ pub fn needs(plan: &RunPlan) -> Vec<Need> {
     add(own(|it| it.uts), "UTS_NS", "`namespaces uts`");
     add(own(|it| it.net), "NET_NS", "`namespaces net`");
     add(plan.vm.cpus > 1, "SMP", "`vm` with more than one CPU");
-    add(!plan.scratch.is_empty(), "EXT4_FS", "`scratch`");
     let strict = plan.sandbox.as_ref().is_some_and(|it| it.fallback == SandboxFallback::Strict);
     add(strict, Need::LANDLOCK, "`sandbox` (and landlock in CONFIG_LSM)");
     add(!plan.shares.is_empty(), "FUSE_FS", "`share`");
@@ -122,9 +122,8 @@ mod tests {
             "one CPU and nothing else"
         );
         let more = options(
-            r#"{"vm": {"cpus": 2, "memory-mib": 512}, "sandbox": {"preset": "ci", "fallback": "strict", "max-output-bytes": 1},
-                "scratch": [{"name": "tmp", "guest": "/s", "size-bytes": 4096, "scope": "business"}]}"#,
+            r#"{"vm": {"cpus": 2, "memory-mib": 512}, "sandbox": {"preset": "ci", "fallback": "strict", "max-output-bytes": 1}}"#,
         );
-        assert_eq!(more[plain.len()..], ["SMP", "EXT4_FS", "SECURITY_LANDLOCK"]);
+        assert_eq!(more[plain.len()..], ["SMP", "SECURITY_LANDLOCK"]);
     }
 }

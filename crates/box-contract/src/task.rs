@@ -217,13 +217,17 @@ fn shortest(json: &str) -> String {
 }
 
 fn why_failed(exited: Exited, result: &[u8]) -> Option<String> {
-    let Exited { status, oom_killed, timed_out, id: _ } = exited;
+    let Exited { status, oom_killed, disk_full, timed_out, id: _ } = exited;
     if timed_out {
         return Some("its time was up".to_owned());
     }
     if status != 0 {
-        let memory = if oom_killed { "; its memory was used up" } else { "" };
-        return Some(format!("the agent ended with the status {status}{memory}"));
+        let reason = match (oom_killed, disk_full) {
+            (true, _) => "; its memory was used up",
+            (false, true) => "; its disk was full",
+            (false, false) => "",
+        };
+        return Some(format!("the agent ended with the status {status}{reason}"));
     }
     if result.len() > MAX_RESULT {
         return Some(format!("its result is longer than {MAX_RESULT} bytes"));
@@ -308,6 +312,7 @@ mod tests {
             id: ProgramId::AGENT,
             status,
             oom_killed,
+            disk_full: false,
             timed_out,
         };
         let of = |exited, result: &[u8]| TaskStatus::of_end(exited, result, 9);

@@ -54,6 +54,7 @@ pub fn config() -> BoxConfig {
         skills: Vec::new(),
         shares: Vec::new(),
         scratch: Vec::new(),
+        disk_bytes: None,
         network: NetworkPlan::default(),
         secrets: Vec::new(),
         task: None,

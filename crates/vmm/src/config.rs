@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::Nonce;
 use crate::jail::Terms;
 use crate::root_disk::Part;
+
 /// The configuration of the VMM process.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct VmmConfig {
@@ -22,7 +23,9 @@ pub struct VmmConfig {
     pub disks: Vec<RawFd>,
     /// The inherited descriptors of the volumes.
     pub volumes: Vec<RawFd>,
-    /// The size of the largest scratch disk or volume, in bytes.
+    /// The disk for the components' roots.
+    pub roots_disk: Option<RootsDisk>,
+    /// The size of the largest of these disks, in bytes.
     pub largest_disk: u64,
     /// The secret that init sends first, to authenticate itself.
     pub nonce: Nonce,
@@ -35,8 +38,19 @@ pub struct VmmConfig {
     pub has_network: bool,
     /// Whether the supervisor sends init a message with the mounts of the host (directories and volumes) or a task.
     pub has_mounts: bool,
+    /// Whether all writable shares are on one device, because there is no room for one device each.
+    pub shares_together: bool,
     /// The supervisor's decisions on the jail.
     pub jail: Terms,
+}
+
+/// The disk for the files that components write to their roots. It is the last disk of the VM.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct RootsDisk {
+    /// The inherited descriptor.
+    pub fd: RawFd,
+    /// Whether the disk outlives the VM. Then the guest's flushes reach the host's disk.
+    pub is_kept: bool,
 }
 
 /// The descriptors of a box's blobs. They have the same numbers in the supervisor and in the VMM process.

@@ -10,7 +10,7 @@ use box_contract::network::NETWORK_PORT;
 use box_contract::plan::{CONTROL_PORT, INIT_PATH, MAX_SCRATCH, NEW_ROOT, NONCE_PATH};
 use box_contract::rules::KERNEL_DIRECTORIES;
 use box_contract::wire::{
-    MAX_DEVICES, MOUNTS_FOLLOW, MountSource, NO_MOUNTS, READ_ONLY_TAG, writable_tag,
+    MAX_DEVICES, MOUNTS_FOLLOW, MountSource, NO_MOUNTS, READ_ONLY_TAG, WRITABLE_TAG, writable_tag,
 };
 use box_layout::OpenError;
 use host_fs::OsError;
@@ -27,14 +27,16 @@ use crate::jail::{Files, Jail, fd_path};
 use crate::krun::{DiskMode, PortMode, ShareMode, Vm, log_to_stderr, map_file};
 use crate::root_disk::RootDisk;
 use crate::{
-    AGENT_SOCKET, BlobFds, CONTROL_SOCKET, GUEST_MAC, NETWORK_SOCKET, VmmConfig, VmmError,
-    close_all_but, signals,
+    AGENT_SOCKET, BlobFds, CONTROL_SOCKET, GUEST_MAC, NETWORK_SOCKET, RootsDisk, VmmConfig,
+    VmmError, close_all_but, signals,
 };
 
 /// libkrun's ids of the scratch disks.
 const SCRATCH: [&CStr; MAX_SCRATCH] = [c"scratch-0", c"scratch-1", c"scratch-2"];
 /// libkrun's ids of the volumes.
 const VOLUMES: [&CStr; MAX_DEVICES] = [c"volume-0", c"volume-1", c"volume-2", c"volume-3"];
+/// libkrun's id of the disk for the components' roots.
+const ROOTS_DISK: &CStr = c"roots";
 /// A regular file that every user may execute (`S_IFREG | 0755`).
 const PROGRAM: u32 = 0o100_755;
 /// A regular file that only root may read (`S_IFREG | 0400`).
@@ -56,7 +58,9 @@ pub fn prepare(config: impl Read) -> Result<Vm, VmmError> {
     let config: VmmConfig = configuration(&mut input)?;
     let BlobFds { kernel, init, .. } = config.blobs;
     let blobs = config.blobs.opened_again();
-    let disks: Vec<_> = config.disks.iter().chain(&config.volumes).copied().collect();
+    let roots = config.roots_disk.as_ref().map(|it| &it.fd);
+    let disks = config.disks.iter().chain(&config.volumes).chain(roots);
+    let disks: Vec<_> = disks.copied().collect();
     let network = config.shared_network;
     close_all_but(&[&*blobs, &[init], &*disks, network.as_slice()].concat())?;
     let init_bytes = map_init(&config.blobs)?;
@@ -86,7 +90,11 @@ pub fn prepare(config: impl Read) -> Result<Vm, VmmError> {
     for (id, disk) in VOLUMES.iter().zip(&config.volumes) {
         vm.add_disk(id, &fd_path(*disk), DiskMode::Kept)?;
     }
-    add_shares(&mut vm, &shares)?;
+    if let Some(RootsDisk { fd, is_kept }) = config.roots_disk {
+        let mode = if is_kept { DiskMode::Kept } else { DiskMode::ReadWrite };
+        vm.add_disk(ROOTS_DISK, &fd_path(fd), mode)?;
+    }
+    add_shares(&mut vm, &shares, config.shares_together)?;
     if let Some(socket) = network {
         vm.add_network(socket, GUEST_MAC)?;
     }
@@ -142,9 +150,13 @@ pub(crate) fn map_init(blobs: &BlobFds) -> Result<&'static [u8], VmmError> {
 }
 
 /// Adds the virtio-fs devices of shared directories to the VM.
-fn add_shares(vm: &mut Vm, shares: &[ServedShare]) -> Result<(), VmmError> {
+fn add_shares(vm: &mut Vm, shares: &[ServedShare], together: bool) -> Result<(), VmmError> {
     if shares.iter().any(|it| !it.is_writable) {
         vm.add_share(READ_ONLY_TAG, Path::new(shares::READ_ONLY), ShareMode::ReadOnly)?;
+    }
+    if together {
+        let place = Path::new(shares::WRITABLE);
+        return Ok(vm.add_share(WRITABLE_TAG, place, ShareMode::ReadWrite)?);
     }
     for (source, place) in shares::places(shares) {
         if let MountSource::Writable(number) = source {

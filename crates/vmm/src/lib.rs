@@ -18,7 +18,7 @@ pub mod signals;
 mod tests;
 
 pub use child::Vmm;
-pub use config::{BlobFds, VmmConfig};
+pub use config::{BlobFds, RootsDisk, VmmConfig};
 pub use enter::{add_first_root, await_go, configuration, confine, enter, prepare, report_stream};
 pub use error::VmmError;
 pub use follow::{follow, follow_as};

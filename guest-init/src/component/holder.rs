@@ -54,6 +54,8 @@ pub(crate) struct HolderArgs<'a> {
     pub(crate) calls: bool,
     /// The mounts of the host.
     pub(crate) host: &'a HostMounts,
+    /// Whether the component's root is on the box's disk, and not in memory.
+    pub(crate) has_disk: bool,
 }
 
 /// Runs a holder until it ends. Returns its exit status.

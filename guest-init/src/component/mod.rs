@@ -35,6 +35,10 @@ use crate::secrets::SecretFile;
 use crate::sys;
 use protocol::{Event, Link};
 
+/// A file system with less free space than this, in bytes, is full: a program that failed to write a file has often removed
+/// the beginning of that file.
+const FULL: u64 = 1 << 20;
+
 /// Init's end of one component.
 #[derive(Debug)]
 pub(crate) struct Component {
@@ -61,6 +65,8 @@ pub(crate) struct Starter<'a> {
     pub(crate) secrets: RefCell<Vec<SecretFile>>,
     /// The mounts of the host.
     pub(crate) host: HostMounts,
+    /// Whether the components' roots are on the box's disk, and not in memory.
+    pub(crate) has_disk: bool,
 }
 
 impl Starter<'_> {
@@ -74,15 +80,26 @@ impl Starter<'_> {
         name: ComponentName,
         plan: &ComponentPlan,
     ) -> Result<Component, InitError> {
-        let Self { run, secrets, host } = self;
+        let Self { run, secrets, host, has_disk } = self;
         let leaf = Leaf::create(name, &plan.limits)?;
         let (link, theirs) = Link::pair().step("make a holder's socket")?;
         let skills = !run.skills.is_empty();
         let calls = run.calls_from(name);
         let holder = sys::fork(clone_flags(plan.namespaces), None, || {
             let (leaf, link) = (&leaf, &theirs);
-            let args =
-                holder::HolderArgs { name, run, plan, leaf, link, skills, calls, secrets, host };
+            let has_disk = *has_disk;
+            let args = holder::HolderArgs {
+                name,
+                run,
+                plan,
+                leaf,
+                link,
+                skills,
+                calls,
+                secrets,
+                host,
+                has_disk,
+            };
             holder::run(args)
         })
         .step_with(|| format!("start the holder of the {}", name.name()))?;
@@ -108,13 +125,22 @@ impl Component {
     /// Returns the component's resource usage and limits.
     pub(crate) fn usage(&self) -> ComponentUsage {
         let usage = self.leaf.usage(self.name);
-        // The component's root is an overlay. Its statistics are the scratch layer's.
+        // The component's root is an overlay. Its statistics are those of the writable layer.
         let Ok(disk) = statvfs(format!("/proc/{}/root", self.holder).as_str()) else {
             return usage;
         };
         let bytes = |blocks: u64| blocks.saturating_mul(disk.fragment_size());
         let disk_bytes = bytes(disk.blocks().saturating_sub(disk.blocks_free()));
         ComponentUsage { disk_bytes, disk_max_bytes: bytes(disk.blocks()), ..usage }
+    }
+
+    /// Returns whether programs can hardly write to the component's root any more: see [`FULL`].
+    pub(crate) fn is_full(&self) -> bool {
+        let disk = statvfs(format!("/proc/{}/root", self.holder).as_str());
+        disk.is_ok_and(|it| {
+            let free = it.blocks_available().saturating_mul(it.fragment_size());
+            free < FULL || it.files_free() == 0
+        })
     }
 
     /// Opens the component's network namespace.

@@ -1,19 +1,21 @@
-//! A component's root: an overlay of the image, the box's system files and a scratch layer, with the kernel's file
+//! A component's root: an overlay of the image, the box's system files and a writable layer, with the kernel's file
 //! systems in it.
 //!
 //! ```text
-//! /run/agent          tmpfs, half as large as the component's memory limit
-//! /run/agent/upper    the component's changes
-//! /run/agent/work     the work directory of overlayfs
+//! /run/disk           the box's disk; it has a directory for each component
+//! /run/disk/agent     the agent's writable layer
+//!                upper    the component's changes
+//!                work     the work directory of overlayfs
 //! /run/agent/root     overlayfs over /boxbuild/system/agent over /roots/agent: becomes the component's /
 //! ```
 //!
-//! In the layout "merged" both components share the lower layer `/roots/merged`. Each has a separate scratch layer, so
+//! Without a disk, the writable layer is in `/run/agent`, a tmpfs that is half as large as the component's memory limit.
+//! In the layout "merged" both components share the lower layer `/roots/merged`. Each has a separate writable layer, so
 //! neither sees the other's changes.
 //!
 //! Files on a tmpfs are charged to the component's memory and cannot be reclaimed. If they could fill the memory limit,
 //! a program that writes too much would not get "no space left". The kernel would kill one process after the other
-//! without freeing memory. So the scratch layer and `/dev/shm` together are smaller than the limit.
+//! without freeing memory. So the writable layer in memory and `/dev/shm` together are smaller than the limit.
 //!
 //! Everything is mounted before the component's first program runs, so that the component cannot replace a path
 //! meanwhile. Mounts that are shared with the agent, which already runs, are reached without following a link (see
@@ -31,7 +33,7 @@ use nix::unistd::{chdir, chroot};
 use super::holder::HolderArgs;
 use super::{dev, workdir};
 use crate::boot::{self, NO_SUID_DEV, NO_SUID_DEV_EXEC, mount_fs};
-use crate::disks;
+use crate::disks::{self, ROOTS_DISK};
 use crate::error::{InitError, Step as _};
 use crate::secrets;
 use crate::serve::calls;
@@ -54,10 +56,15 @@ const MASKED: [&str; 9] = [
     "sys/firmware",
 ];
 
-/// The memory limit divided by this is the size of the scratch layer.
+/// The memory limit divided by this is the size of a writable layer in memory.
 const SCRATCH_DIVISOR: u64 = 2;
 /// The memory limit divided by this is the size of `/dev/shm`.
 const SHM_DIVISOR: u64 = 4;
+
+/// The options of the overlay. They switch off all features with which the writable layer refers to the inodes of the layers
+/// below, so that these may be those of another box when the layer is used again
+/// ([overlayfs](https://docs.kernel.org/filesystems/overlayfs.html#changes-to-underlying-filesystems)).
+const OVERLAY_OPTIONS: &str = ",metacopy=off,index=off,xino=off,redirect_dir=off";
 
 /// Builds the component's root and enters it.
 ///
@@ -72,7 +79,7 @@ pub(crate) fn enter(args: &HolderArgs<'_>) -> Result<(), InitError> {
         let flags = MsFlags::MS_PRIVATE | MsFlags::MS_REC;
         change_mount(Path::new("/"), flags, "make the mounts private")?;
     }
-    let root = mount_overlay(args.name, plan)?;
+    let root = mount_overlay(args)?;
     fill(&root, args)?;
     chdir(&root).step("enter the component's root")?;
     if plan.namespaces.mount {
@@ -84,25 +91,41 @@ pub(crate) fn enter(args: &HolderArgs<'_>) -> Result<(), InitError> {
     // secret can be in it.
     workdir::make(&plan.workdir, &plan.user)?;
     // `take` moves the secrets out of this process's copy of them. Dropping them clears their values.
-    secrets::write(&args.secrets.take(), args.name, &plan.user)
+    secrets::write(&args.secrets.take(), args.name, &plan.user, args.has_disk)
 }
 
-/// Mounts the overlay of the image, the box's system files and the scratch layer. Returns the overlay's path.
-fn mount_overlay(name: ComponentName, plan: &ComponentPlan) -> Result<PathBuf, InitError> {
+/// Mounts the overlay of the image, the box's system files and the writable layer. Returns the overlay's path.
+fn mount_overlay(args: &HolderArgs<'_>) -> Result<PathBuf, InitError> {
+    let (name, plan) = (args.name, args.plan);
     let base = Path::new(RUN_PATH).join(name.name());
-    std::fs::create_dir(&base).step("make the scratch directory")?;
-    let size = format!("mode=0700,size={}", plan.limits.memory_bytes / SCRATCH_DIVISOR);
-    mount_fs("tmpfs", &base, NO_SUID_DEV, &size)?;
-    let [upper, work, root] = ["upper", "work", "root"].map(|directory| base.join(directory));
-    for directory in [&upper, &work, &root] {
-        std::fs::create_dir(directory).step("make the scratch layer")?;
-    }
-    copy_owner_and_mode(Path::new(&plan.root), &upper).step("give the root its mode")?;
+    std::fs::create_dir(&base).step("make the component's directory")?;
+    let layer = if args.has_disk {
+        Path::new(ROOTS_DISK).join(name.name())
+    } else {
+        let size = format!("mode=0700,size={}", plan.limits.memory_bytes / SCRATCH_DIVISOR);
+        mount_fs("tmpfs", &base, NO_SUID_DEV, &size)?;
+        base.clone()
+    };
+    let [upper, work] = ["upper", "work"].map(|directory| layer.join(directory));
+    make_layer(&upper, &work, plan).step("make the writable layer")?;
+    let root = base.join("root");
+    std::fs::create_dir(&root).step("make the root's mount point")?;
     let below = format!("{}:{}", system_path(name), plan.root);
-    let options =
-        format!("lowerdir={below},upperdir={},workdir={}", upper.display(), work.display());
+    let (upper, work) = (upper.display(), work.display());
+    let options = format!("lowerdir={below},upperdir={upper},workdir={work}{OVERLAY_OPTIONS}");
     mount_fs("overlay", &root, MsFlags::MS_NODEV, &options)?;
     Ok(root)
+}
+
+/// Makes the directories of the writable layer, unless an earlier run of the box has.
+fn make_layer(upper: &Path, work: &Path, plan: &ComponentPlan) -> std::io::Result<()> {
+    // The last directory that is made, so a layer with it is whole.
+    if work.exists() {
+        return Ok(());
+    }
+    std::fs::create_dir_all(upper)?;
+    copy_owner_and_mode(Path::new(&plan.root), upper)?;
+    std::fs::create_dir(work)
 }
 
 /// Copies the attributes of the image's root to the upper layer, from which overlayfs takes the attributes of its root.

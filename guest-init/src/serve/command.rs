@@ -22,7 +22,7 @@ use crate::task::TaskFiles;
 
 /// Returns the exit report of a program that was not started.
 fn not_started(id: ProgramId) -> Exited {
-    Exited { id, status: CANNOT_START, oom_killed: false, timed_out: false }
+    Exited { id, status: CANNOT_START, oom_killed: false, disk_full: false, timed_out: false }
 }
 
 /// The greatest length of a reason, in bytes, without its newline.
@@ -262,7 +262,8 @@ impl Server<'_> {
         let of_program = self.machine.components.iter().find(|it| it.name == component);
         let leaf = of_program.map(|it| &it.leaf);
         let oom_killed = leaf.is_some_and(crate::cgroup::Leaf::oom_killed);
-        let exited = Exited { id, status, oom_killed, timed_out };
+        let disk_full = status != 0 && of_program.is_some_and(Component::is_full);
+        let exited = Exited { id, status, oom_killed, disk_full, timed_out };
         let command = id.is_command().then_some(id);
         self.log(GuestEvent::of_end(component, command, exited));
         if id == ProgramId::AGENT {

@@ -25,6 +25,7 @@ mod events;
 mod record;
 mod refused;
 mod rename;
+mod resume;
 mod run_log;
 mod starts;
 pub mod task;
@@ -43,6 +44,7 @@ use host_fs::publish::FileDraft;
 use host_fs::read::{Links, read_file};
 
 use crate::host::state_dir::{self, MAX_NAME, absent, names, private_file};
+use crate::mounts::roots_disk;
 use vmm::runtime_dir;
 
 pub use crate::host::state_dir::{ENTRY_NAME_FORM, check_owner, is_entry_name};
@@ -98,12 +100,12 @@ impl Boxes {
             None => self.free_name(&record.name)?,
         };
         let directory = self.directory.join(&name);
-        if directory.join(RECORD).exists() {
+        if !self.is_spent(&name)? {
             return Err(RecordError::NameTaken(name));
         }
-        // Remove what an interrupted removal has left.
-        absent(&directory, |path| fs::remove_dir_all(path))?;
-        let entry = Entry::new(directory, self.lock_of(&name), Record { name, ..record })?;
+        // Remove what an interrupted removal or a failed start has left.
+        remove(&directory, None)?;
+        let entry = Entry::begin(directory, self.lock_of(&name), Record { name, ..record })?;
         starts::count(&self.directory);
         self.prune();
         Ok(entry)
@@ -246,7 +248,7 @@ impl Boxes {
         absent(lock, |path| fs::remove_file(path))
     }
 
-    /// Removes the oldest records of ended boxes beyond [`MAX_ENDED`]. The caller has locked the directory of the
+    /// Removes the oldest records of ended boxes beyond [`MAX_ENDED`], except those of boxes with a disk. The caller has locked the directory of the
     /// records.
     fn prune(&self) {
         let names = names(&self.directory).unwrap_or_default();
@@ -256,7 +258,7 @@ impl Boxes {
         let age = |name: &String| {
             let directory = self.directory.join(name);
             let changed = fs::metadata(directory.join(RECORD)).and_then(|it| it.modified());
-            let has_ended = !self.lock_of(name).exists();
+            let has_ended = !self.lock_of(name).exists() && !roots_disk::is_kept_in(&directory);
             has_ended.then(|| (changed.unwrap_or(SystemTime::UNIX_EPOCH), directory))
         };
         let mut ended: Vec<_> = names.iter().filter_map(age).collect();
@@ -317,10 +319,11 @@ pub struct Entry {
 impl Entry {
     /// Creates the lock first, and then the record. So a lock file without a lock always means that its process was
     /// killed, even in the middle of this function.
-    fn new(directory: PathBuf, lock: PathBuf, record: Record) -> Result<Self, OsError> {
+    fn begin(directory: PathBuf, lock: PathBuf, record: Record) -> Result<Self, OsError> {
         let locked = private_file(&lock).map_err(OsError::file("make", &lock))?;
         locked.lock().map_err(OsError::file("lock", &lock))?;
-        let made = DirBuilder::new().mode(0o700).create(&directory);
+        // A box that is started again has a directory.
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&directory);
         made.map_err(OsError::file("make", &directory))?;
         write(&directory, &record)?;
         let (written, is_behind) = (Instant::now(), false);

@@ -81,6 +81,9 @@ pub struct Record {
     /// The volumes of the box, and the paths at which its components see them.
     #[serde(default)]
     pub volumes: Vec<VolumePlace>,
+    /// The size in bytes of the disk for the files that components write to their roots. `None` if they are in memory.
+    #[serde(default)]
+    pub disk_bytes: Option<u64>,
     /// The current rules of the box's network.
     #[serde(default)]
     pub network: NetworkPlan,
@@ -202,6 +205,7 @@ impl Record {
                 .collect(),
             shares: Vec::new(),
             volumes: Vec::new(),
+            disk_bytes: None,
             network: plan.network.clone(),
             network_given: Choice::Box,
             network_local: Vec::new(),

@@ -60,19 +60,27 @@ impl Boxes {
     /// # Errors
     /// [`RecordError::StillRunning`], or errors of the operating system.
     pub fn set_aside(&self, name: &str) -> Result<Option<String>, RecordError> {
-        let record = match self.find(name) {
-            Err(RecordError::NoBox(_)) => return Ok(None),
-            found => found?,
-        };
+        let other = self.free_name(name)?;
+        match self.rename(name, &other) {
+            Err(RecordError::NoBox(_)) => Ok(None),
+            renamed => renamed.map(|()| Some(other)),
+        }
+    }
+
+    /// Gives a box that has ended the name `to`, which must be free.
+    ///
+    /// # Errors
+    /// [`RecordError::NoBox`], [`RecordError::StillRunning`], or errors of the operating system.
+    pub fn rename(&self, name: &str, to: &str) -> Result<(), RecordError> {
+        let record = self.find(name)?;
         let _guard = state_dir::lock(&self.directory)?;
         if self.lock_of(name).exists() {
             return Err(RecordError::StillRunning(name.to_owned()));
         }
-        let other = self.free_name(name)?;
-        let (from, to) = (self.directory.join(name), self.directory.join(&other));
-        fs::rename(&from, &to).map_err(OsError::file("rename", &from))?;
-        write(&to, &Record { name: other.clone(), ..record })?;
-        Ok(Some(other))
+        let (old, new) = (self.directory.join(name), self.directory.join(to));
+        let renamed = renameat_with(CWD, &old, CWD, &new, RenameFlags::NOREPLACE);
+        renamed.map_err(|error| OsError::file("rename", &old)(error.into()))?;
+        Ok(write(&new, &Record { name: to.to_owned(), ..record })?)
     }
 }
 

@@ -25,11 +25,15 @@ use super::terminal::print;
 const DETACHED: u8 = 0;
 
 /// Starts the same command line as a detached process, and waits until that process has detached or ended. Then prints its
-/// standard output. `is_update` is whether a `boxlaunch update` has started this process.
-pub(super) fn run(is_update: bool) -> Result<u8, Failure> {
+/// standard output. `is_update` is whether a `boxlaunch update` has started this process, and `with_parent` whether the run ends
+/// with the parent of this process.
+pub(super) fn run(is_update: bool, with_parent: bool) -> Result<u8, Failure> {
     let signals = StopSignals::block()?;
     let mut supervisor = Command::new(SELF);
     supervisor.args(env::args_os().skip(1)).arg("--as-supervisor");
+    if with_parent {
+        supervisor.arg(format!("--parent={}", parent_id()));
+    }
     let caller = if is_update { parent_id() } else { process::id() };
     if !notify::is_command_of_service(caller) {
         supervisor.env_remove(notify::SOCKET);

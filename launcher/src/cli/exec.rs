@@ -16,7 +16,7 @@ use vmm::signals::{StopSignals, Stopped};
 
 use super::command::{CommandOptions, component};
 use super::error::{Failure, usage};
-use super::memory::out_of_memory;
+use super::memory::{disk_full, out_of_memory};
 use super::paths;
 use super::screen::Screen;
 use super::terminal::json_line;
@@ -151,6 +151,8 @@ fn run_in(
     } else if report.lacked_memory() {
         let limit = record.memory_limits.get(&component).copied();
         screen.notice(&out_of_memory(component, limit));
+    } else if report.found_disk_full() {
+        screen.notice(&disk_full(component, record.disk_bytes));
     }
     Ok(report.code())
 }

@@ -29,6 +29,8 @@ const MOMENT: Duration = Duration::from_secs(1);
 pub(super) const LOOK: Duration = Duration::from_millis(5);
 
 /// Stops boxes: terminates their programs, and powers the VMs off.
+///
+/// `boxlaunch start` starts a box again that was started with `run --detach`, with what its programs have written.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  boxlaunch stop hello")]
 pub(crate) struct StopArgs {
@@ -65,7 +67,7 @@ pub(crate) struct WaitArgs {
     pub(crate) json: bool,
 }
 
-/// Removes the records and logs of boxes that have ended.
+/// Removes boxes that have ended: their records, logs and disks.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  boxlaunch rm hello")]
 pub(crate) struct RmArgs {
@@ -185,17 +187,29 @@ fn wait_for(record: &Record, signals: &StopSignals) -> Result<Option<u8>, Client
 pub(crate) fn rm(args: &RmArgs) -> Result<u8, Failure> {
     let boxes = Boxes::new(&paths::state()?);
     each(&args.names, |name| {
-        let record = boxes.find(name)?;
-        if args.force && record.state != State::Ended {
-            end(&boxes, &record, Duration::ZERO)?;
-        }
-        match boxes.remove(name) {
-            // The supervisor has removed the record, because the box was started with `--rm`.
-            Err(RecordError::NoBox(_)) if args.force && record.remove => {}
-            removed => removed?,
+        boxes.find(name)?;
+        match args.force {
+            true => remove(&boxes, name, Duration::ZERO)?,
+            false => boxes.remove(name)?,
         }
         print(&format!("{name}\n"))
     })
+}
+
+/// Removes a box, if there is one with this name. If it runs, it is stopped first.
+pub(super) fn remove(boxes: &Boxes, name: &str, grace: Duration) -> Result<(), LaunchError> {
+    let record = match boxes.find(name) {
+        Err(RecordError::NoBox(_)) => return Ok(()),
+        found => found?,
+    };
+    if record.state != State::Ended {
+        end(boxes, &record, grace)?;
+    }
+    match boxes.remove(name) {
+        // The supervisor has removed the record, because the box was started with `--rm`.
+        Err(RecordError::NoBox(_)) => Ok(()),
+        removed => Ok(removed?),
+    }
 }
 
 pub(crate) fn attach(args: &AttachArgs) -> Result<u8, Failure> {

@@ -1,4 +1,4 @@
-//! The message about a component that ran out of memory.
+//! The messages about a component that ran out of memory or of disk space.
 
 use box_contract::size::written;
 use box_contract::{ComponentName, RunPlan};
@@ -16,6 +16,25 @@ pub(super) fn out_of_memory(component: ComponentName, limit: Option<u64>) -> Str
         "boxlaunch: out of memory: the kernel has ended a process of the {name} component{may}; \
          `limits memory=\"{more}\"` in `{name}` of its Boxfile gives it more, and --memory does not\n"
     )
+}
+
+/// Returns the message about a program that failed while the file system of its root was full, with the limit and how to
+/// raise it. `disk_bytes` is the size of the box's disk; `None` if the files are in memory.
+pub(super) fn disk_full(component: ComponentName, disk_bytes: Option<u64>) -> String {
+    let name = component.name();
+    match disk_bytes {
+        Some(bytes) => {
+            let (size, more) = (readable(bytes), declared(bytes));
+            format!(
+                "boxlaunch: the box's disk is full ({size} for all components): `disk \"{more}\"` in its Boxfile or `--disk {more}` of \
+                 a new run gives it more\n"
+            )
+        }
+        None => format!(
+            "boxlaunch: the root of the {name} component is full: it is in memory, and may take half of the component's limit; \
+             `disk \"10GiB\"` in its Boxfile or `--disk 10GiB` of a new run puts it on a disk\n"
+        ),
+    }
 }
 
 /// Returns twice the limit as a Boxfile declares it, for example `2GiB`.
@@ -52,6 +71,12 @@ mod tests {
         }
         let unknown = out_of_memory(ComponentName::Business, None);
         assert!(unknown.contains("of the business component; `limits memory=\"…\"`"), "{unknown}");
+    }
+
+    #[test]
+    fn a_full_disk_is_named_with_the_line_that_gives_more() {
+        insta::assert_snapshot!(disk_full(ComponentName::Agent, Some(10 << 30)), @"");
+        insta::assert_snapshot!(disk_full(ComponentName::Business, None), @"");
     }
 
     #[test]

@@ -33,12 +33,14 @@ mod paths;
 mod progress;
 mod prune;
 mod pull;
+mod repeat;
 mod run;
 mod screen;
 mod secrets;
 mod shares;
 mod since;
 mod skills;
+mod start;
 mod stats;
 mod stored;
 mod task;
@@ -127,6 +129,8 @@ enum Command {
     Events(events::EventsArgs),
     Update(update::UpdateArgs),
     Stop(lifecycle::StopArgs),
+    Start(start::StartArgs),
+    Restart(start::RestartArgs),
     Kill(lifecycle::KillArgs),
     Wait(lifecycle::WaitArgs),
     Rm(lifecycle::RmArgs),
@@ -176,6 +180,8 @@ impl Command {
             Self::Events(args) => (events::events(args), args.json),
             Self::Update(args) => (update::update(args), args.json),
             Self::Stop(args) => (lifecycle::stop(args), false),
+            Self::Start(args) => (start::start(args), args.json),
+            Self::Restart(args) => (start::restart(args), args.start.json),
             Self::Kill(args) => (lifecycle::kill(args), false),
             Self::Wait(args) => (lifecycle::wait(args), args.json),
             Self::Rm(args) => (lifecycle::rm(args), false),

@@ -4,12 +4,11 @@
 //! from the supervisor of the old one ([`Predecessor`](boxlaunch::client::Predecessor)), so the end of this command in the middle
 //! changes nothing. Otherwise the old box is stopped first, and started again if the new one does not become ready.
 
-use std::path::PathBuf;
-use std::process::{self, Command};
+use std::process;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use box_cache::{Held, Pulled};
+use box_cache::Pulled;
 use box_contract::{ErrorCode, exit};
 use box_digest::Digest;
 use box_find::BoxReference;
@@ -18,20 +17,19 @@ use boxlaunch::client::ClientError;
 use boxlaunch::streams::attached::MAX_ATTACHED;
 use cli_common::store::{BoxArgument, CommandFault, stored_boxes};
 use cli_registry::RegistryOptions;
-use safe_text::shown;
 use serde_json::{Value, json};
 use vmm::signals::StopSignals;
 
-use super::error::{Failure, usage};
+use super::error::Failure;
 use super::launch_error::LaunchError;
 use super::lifecycle::{LOOK, PATIENCE, end, has_ended};
-use super::paths::{self, SELF};
+use super::paths;
 use super::pull::{self, PullPolicy};
+use super::repeat::{box_of, check_sources, command, not_repeatable, parsed};
 use super::run::{self, Replaces, RunArgs, options_of, seconds};
-use super::secrets::GivenSecret;
 use super::stored::PROGRAM;
 use super::terminal::{is_quiet, json_line, notice, painted, print};
-use super::{detach, found, notify};
+use super::{detach, notify};
 
 /// Replaces the box of a run by another one, with the same name, options and published ports.
 ///
@@ -204,33 +202,6 @@ fn repeatable(old: &Record) -> Result<Vec<String>, Failure> {
     })
 }
 
-fn not_repeatable(name: &str, reason: &str, help: &str) -> Failure {
-    let message = format!("the run of {name} cannot be repeated with another box: {reason}");
-    Failure::new((ErrorCode::NotRepeatable, shown(help)), shown(&message))
-}
-
-/// Checks that this process can read the values that the record lacks.
-fn check_sources(run: &RunArgs) -> Result<(), Failure> {
-    for secret in &run.secrets {
-        if let Some(name) = GivenSecret::parse(secret)?.of_stdin() {
-            let message =
-                format!("the secret {name} came from standard input, which is not there any more");
-            return Err(Failure::new(
-                (
-                    ErrorCode::NotRepeatable,
-                    "run the new box with `--secret NAME=file:PATH` or `env:VARIABLE`",
-                ),
-                message,
-            ));
-        }
-    }
-    let Some(unset) = run.env.iter().find_map(|it| it.unset()) else { return Ok(()) };
-    let message = format!(
-        "the value of the variable {unset} was not recorded, because it looks like a secret"
-    );
-    Err(usage(&message, &format!("run `export {unset}=…` first")))
-}
-
 /// Returns why the new box cannot run beside the old one. `None` if it can.
 fn why_alone(run: &RunArgs, has_writable: bool) -> Option<&'static str> {
     if !run.volumes.is_empty() {
@@ -251,16 +222,7 @@ fn why_alone(run: &RunArgs, has_writable: bool) -> Option<&'static str> {
 impl UpdateArgs {
     /// Returns the command line that starts the new box.
     fn run(&self, options: &[String]) -> Result<RunArgs, Failure> {
-        let parsed = RunArgs::of_options(options).map_err(|error| {
-            let reason = error.to_string();
-            let reason = reason.lines().next().unwrap_or_default();
-            let help = "stop it, and run the new box";
-            not_repeatable(
-                &self.name,
-                &format!("its options are of another version: {reason}"),
-                help,
-            )
-        })?;
+        let parsed = parsed(&self.name, options)?;
         Ok(RunArgs {
             subject: self.subject.clone(),
             json: self.json,
@@ -363,7 +325,7 @@ impl Update<'_> {
         let (name, from) = (self.args.name.clone(), self.old.digest);
         let other = self.boxes.free_name(&name)?;
         let replaces = Replaces { from, name: Some(name), runs: true };
-        let errors = self.start(&self.args.subject, &other, &replaces)?;
+        let errors = self.start(&self.args.subject, (&other, false), &replaces)?;
         match self.current()? {
             Some(now) if self.is_old(&now) => {
                 // A box that waits for its restart goes on, too.
@@ -375,6 +337,7 @@ impl Update<'_> {
             Some(now) if now.state == State::Running && now.digest == self.to => {
                 self.await_end(&other)?;
                 let previous = self.exists(&other).then_some(other);
+                self.remove_disk(previous.as_ref());
                 Ok(Report { outcome: Outcome::Updated, previous, failed: None, errors: vec![] })
             }
             _ => Ok(Report { outcome: Outcome::Stopped, previous: None, failed: None, errors }),
@@ -385,12 +348,13 @@ impl Update<'_> {
     fn in_turn(&self) -> Result<Report, Failure> {
         let (old, name) = (&self.old, &self.args.name);
         // The store keeps the old box until this update ends.
-        let (again, _held) = self.old_again()?;
+        let (again, _held) = box_of(old, &self.args.subject.store)?;
         end(&self.boxes, old, self.run.grace())?;
         let previous = self.boxes.set_aside(name)?;
         let replaces = Replaces { from: old.digest, name: previous.clone(), runs: false };
-        let mut errors = self.start(&self.args.subject, name, &replaces)?;
+        let mut errors = self.start(&self.args.subject, (name, false), &replaces)?;
         if self.runs(self.to)? {
+            self.remove_disk(previous.as_ref());
             return Ok(Report {
                 outcome: Outcome::Updated,
                 previous,
@@ -403,61 +367,41 @@ impl Update<'_> {
             end(&self.boxes, &failing, self.run.grace())?;
         }
         let failed = self.boxes.set_aside(name)?;
+        self.remove_disk(failed.as_ref());
         let replaces = Replaces { from: self.to, name: failed.clone(), runs: false };
-        errors.extend(self.start(&again, name, &replaces)?);
+        // The old box continues with its disk.
+        let has_record = previous.as_deref().map(|it| self.boxes.rename(it, name)).transpose()?;
+        errors.extend(self.start(&again, (name, has_record.is_some()), &replaces)?);
         let outcome = if self.runs(old.digest)? { Outcome::Restored } else { Outcome::Stopped };
-        Ok(Report { outcome, previous, failed, errors })
+        Ok(Report { outcome, previous: None, failed, errors })
     }
 
-    /// Starts a box with the options of the old one. Returns the errors as JSON, if the start fails.
+    /// Removes the disk of a box that has ended, whose record is kept. An error is ignored: `boxlaunch rm` removes the disk, too.
+    fn remove_disk(&self, name: Option<&String>) {
+        drop(name.map(|name| self.boxes.remove_disk(name)));
+    }
+
+    /// Starts a box with the options of the old one. With `again`, the box of that name continues. Returns the errors as JSON, if
+    /// the start fails.
     fn start(
         &self,
         subject: &BoxArgument,
-        name: &str,
+        (name, again): (&str, bool),
         replaces: &Replaces,
     ) -> Result<Vec<Value>, Failure> {
-        let mut start = Command::new(SELF);
-        start.args(["run", "--detach", "--name", name, "--replaces", &replaces.word()]);
-        start.args([format!("--drain={}", self.args.drain)]).args(&self.options);
-        start.args(self.args.json.then_some("--json")).args(is_quiet().then_some("--quiet"));
-        for (option, path) in [
-            ("--store", &subject.store.store),
-            ("--registry-config", &self.args.registries.registry_config),
-        ] {
-            if let Some(path) = path {
-                start.arg(option).arg(path);
-            }
+        let mut start = command(subject, name, &self.options, self.args.json);
+        start.args(["--replaces", &replaces.word()]).args(again.then_some("--again"));
+        start.args([format!("--drain={}", self.args.drain)]);
+        if let Some(path) = &self.args.registries.registry_config {
+            start.arg("--registry-config").arg(path);
         }
         start.args((self.args.pull == Some(PullPolicy::Never)).then_some("--pull=never"));
-        start.arg(&subject.reference);
         let (output, code) = detach::follow(&mut start, &self.signals)?;
         if code() == exit::DONE {
             return Ok(Vec::new());
         }
         let report: Value = serde_json::from_slice(&output).unwrap_or_default();
         Ok(report["errors"].as_array().cloned().unwrap_or_default())
-    }
-
-    /// Returns how to name the old box for another start: by its digest or, if no store has it, by its directory.
-    ///
-    /// # Errors
-    /// If the box is not found any more. Nothing has been stopped yet.
-    fn old_again(&self) -> Result<(BoxArgument, Option<Held>), Failure> {
-        let Record { digest, directory, name, .. } = &self.old;
-        let pinned = format!("{directory}@{digest}");
-        for reference in [digest.to_string(), pinned].map(PathBuf::from) {
-            let store = self.args.subject.store.clone();
-            let subject = BoxArgument { reference, store };
-            let found = subject.find(&PROGRAM);
-            if let Some((_, held)) = found.ok().and_then(|it| found::open_to_run(it).ok()) {
-                return Ok((subject, held));
-            }
-        }
-        let message = format!(
-            "the box of {name} could not be started again: {directory} has another one by now"
-        );
-        let help = "stop it, and run the new box; build new versions into other directories, or into the store";
-        Err(Failure::new((ErrorCode::BoxNotFound, help), shown(&message)))
     }
 
     /// Waits until the old box, which has another name now, has ended.

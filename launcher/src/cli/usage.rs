@@ -38,7 +38,7 @@ enum StartCommand {
 }
 
 /// Commands of docker and boxbuild that boxlaunch lacks, and the alternatives.
-const OTHERS: [(&str, &str); 14] = [
+const OTHERS: [(&str, &str); 12] = [
     ("container", "`boxlaunch ps` lists the started boxes"),
     ("create", "`boxlaunch run --detach BOX` creates and starts a box"),
     ("gc", "`boxlaunch prune` removes the least recently used boxes and files of the store"),
@@ -49,11 +49,6 @@ const OTHERS: [(&str, &str); 14] = [
     ("list", "`boxlaunch ps` lists the started boxes, and `boxlaunch images` those of the store"),
     ("login", "`docker login HOST` or `podman login HOST`: their credentials are used here, too"),
     ("pause", "a box cannot be paused: `boxlaunch stop NAME` ends it"),
-    ("restart", STARTED_AGAIN),
-    (
-        "start",
-        "`boxlaunch run BOX` starts a box; one that has ended is not started again, but `boxlaunch rm NAME` frees its name",
-    ),
     (
         "system",
         "`boxlaunch prune` removes boxes and files of the store, and `boxlaunch doctor` examines this host",
@@ -66,9 +61,6 @@ const OTHERS: [(&str, &str); 14] = [
     ("unpause", "a box cannot be paused: `boxlaunch stop NAME` ends it"),
     ("version", "`boxlaunch --version`"),
 ];
-const STARTED_AGAIN: &str = "a box that has ended is not started again, except after a failure with `run --detach --restart on-failure`; start a new one under its name: `boxlaunch rm NAME`, \
-                             then `boxlaunch run --detach --name NAME BOX`";
-
 /// An option of docker that boxlaunch lacks.
 struct OtherOption {
     /// The command that lacks the option. `None` for all commands.

@@ -62,8 +62,8 @@ pub enum PolicyError {
         asked: u32,
         most: u32,
     },
-    /// The scratch disks of the box exceed their limit; both sizes are in bytes.
-    #[error("the box asks for scratch disks of {}, but may have only {}", readable(*asked), readable(*most))]
+    /// The declared disks of the box exceed their limit; both sizes are in bytes.
+    #[error("the box asks for disks of {}, but may have only {}", readable(*asked), readable(*most))]
     TooMuchScratch { asked: u64, most: u64 },
 }
 

@@ -55,20 +55,20 @@ impl Most {
     }
 }
 
-/// Returns the default limit, in bytes, of the total size of a box's scratch disks: half of the free space in the file
+/// Returns the default limit, in bytes, of the total size of the disks that a box declares: half of the free space in the file
 /// system of `directory`. `None` if that is unknown.
 pub fn most_scratch(directory: &Path) -> Option<u64> {
     let found = statvfs(directory.ancestors().find(|it| it.exists())?).ok()?;
     Some(found.blocks_available().saturating_mul(found.fragment_size()) / 2)
 }
 
-/// Checks that the total size of a box's scratch disks is at most `most`. All sizes are in bytes.
+/// Checks that the total size of a box's disks is at most `most`, and returns the difference. All sizes are in bytes.
 ///
 /// # Errors
 /// [`PolicyError::TooMuchScratch`].
-pub fn check_scratch(sizes: impl Iterator<Item = u64>, most: u64) -> Result<(), PolicyError> {
+pub fn check_scratch(sizes: impl Iterator<Item = u64>, most: u64) -> Result<u64, PolicyError> {
     let asked = sizes.fold(0_u64, u64::saturating_add);
-    if asked <= most { Ok(()) } else { Err(PolicyError::TooMuchScratch { asked, most }) }
+    most.checked_sub(asked).ok_or(PolicyError::TooMuchScratch { asked, most })
 }
 
 /// Returns half of a memory size, but at least [`MIN_MEMORY_MIB`] if the memory is that large.
@@ -126,11 +126,11 @@ mod tests {
         let check = |sizes: &[u64], most| {
             check_scratch(sizes.iter().copied(), most).map_err(|it| it.to_string())
         };
-        assert_eq!(check(&[], 0), Ok(()));
-        assert_eq!(check(&[1 << 30, 1 << 30], 2 << 30), Ok(()));
+        assert_eq!(check(&[], 0), Ok(0));
+        assert_eq!(check(&[1 << 30, 1 << 30], 2 << 30), Ok(0));
         assert_eq!(
             check(&[1 << 30, (1 << 30) + 1], 2 << 30).unwrap_err(),
-            "the box asks for scratch disks of 2.0 GiB, but may have only 2.0 GiB"
+            "the box asks for disks of 2.0 GiB, but may have only 2.0 GiB"
         );
         assert!(check(&[u64::MAX, u64::MAX], u64::MAX - 1).is_err());
     }

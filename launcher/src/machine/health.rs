@@ -50,7 +50,13 @@ mod tests {
         let mut answer = answer();
         output.iter().for_each(|(stream, text)| answer.write(*stream, text.as_bytes()).unwrap());
         reason(
-            Exited { id: ProgramId::COMMAND, status, oom_killed: false, timed_out },
+            Exited {
+                id: ProgramId::COMMAND,
+                status,
+                oom_killed: false,
+                disk_full: false,
+                timed_out,
+            },
             &answer,
             LIMIT,
         )
@@ -64,8 +70,13 @@ mod tests {
         assert_eq!(reason_of(3, false, &[out]).unwrap(), "out");
         assert_eq!(reason_of(3, false, &[]).unwrap(), "the check ended with status 3");
         assert_eq!(reason_of(137, true, &[out]).unwrap(), "the check took longer than 1 s");
-        let exit =
-            Exited { id: ProgramId::COMMAND, status: 137, oom_killed: false, timed_out: true };
+        let exit = Exited {
+            id: ProgramId::COMMAND,
+            status: 137,
+            oom_killed: false,
+            disk_full: false,
+            timed_out: true,
+        };
         let short = reason(exit, &answer(), Duration::from_millis(600)).unwrap();
         assert_eq!(short, "the check took longer than 0.6 s");
     }

@@ -32,6 +32,7 @@ use vmm::signals::Stopped;
 use crate::host::error::KvmError;
 use crate::machine::agent_socket::AgentSocket;
 use crate::machine::report::RunFacts;
+use crate::mounts::roots_disk::RootsDisk;
 use crate::mounts::volumes::Volume;
 use crate::network::passt::Device;
 use crate::network::{Network, Published};
@@ -60,6 +61,8 @@ pub struct Machine {
     pub(crate) events: Events,
     /// Kept because a volume is locked until it is dropped.
     _volumes: Vec<Volume>,
+    /// Kept because a kept disk is locked until it is dropped.
+    _roots_disk: Option<RootsDisk>,
     device: Option<Device>,
     agent_socket: Option<AgentSocket>,
     pub(crate) network: Option<Network>,
@@ -98,6 +101,7 @@ impl Machine {
         let mut machine = Self {
             events,
             _volumes: gifts.volumes,
+            _roots_disk: gifts.roots_disk,
             device,
             agent_socket,
             network,

@@ -6,6 +6,7 @@ use box_contract::RunPlan;
 use box_contract::wire::HostMessage;
 
 use super::{HostResources, MachineError};
+use crate::mounts::roots_disk::RootsDisk;
 use crate::mounts::shares;
 use crate::mounts::volumes::{self, Volume};
 
@@ -15,10 +16,12 @@ use crate::mounts::volumes::{self, Volume};
 /// # Errors
 /// [`MachineError::TooManyMounts`] if the mounts and the task do not fit into one message.
 pub(super) fn message(
+    plan: &RunPlan,
     gifts: &HostResources,
     ids: (u32, u32),
 ) -> Result<Option<HostMessage>, MachineError> {
-    let mut mounts = shares::mounts(&gifts.shares, ids).ok_or(MachineError::TooManyMounts)?;
+    let mounts = shares::mounts(&gifts.shares, ids, are_together(plan, gifts));
+    let mut mounts = mounts.ok_or(MachineError::TooManyMounts)?;
     mounts.mounts.extend(volumes::mounts(&gifts.volumes));
     mounts.task.clone_from(&gifts.task);
     if mounts.mounts.is_empty() && mounts.task.is_none() {
@@ -32,7 +35,15 @@ pub(super) fn message(
 }
 
 /// Returns the size of the largest disk that the VM can write to, in bytes.
-pub(super) fn largest_disk(plan: &RunPlan, volumes: &[Volume]) -> u64 {
+pub(super) fn largest_disk(plan: &RunPlan, gifts: &HostResources) -> u64 {
     let scratch = plan.scratch.iter().map(|it| it.size_bytes);
-    scratch.chain(volumes.iter().map(Volume::size_bytes)).max().unwrap_or(0)
+    let volumes = gifts.volumes.iter().map(Volume::size_bytes);
+    let roots = gifts.roots_disk.iter().map(RootsDisk::size_bytes);
+    scratch.chain(volumes).chain(roots).max().unwrap_or(0)
+}
+
+/// Returns whether all writable shares are on one device.
+pub(super) fn are_together(plan: &RunPlan, gifts: &HostResources) -> bool {
+    let disks = plan.scratch.len() + gifts.volumes.len() + usize::from(gifts.roots_disk.is_some());
+    shares::are_together(disks, &gifts.shares, plan.network.mode)
 }

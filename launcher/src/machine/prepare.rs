@@ -60,17 +60,23 @@ pub(super) fn prepare(
         config: config.map_err(OsError::system("read the box's config"))?,
         disks: gifts.disks.iter().map(|it| it.as_raw_fd()).collect(),
         volumes: gifts.volumes.iter().map(|it| it.disk.as_raw_fd()).collect(),
-        largest_disk: mounts::largest_disk(run.opened.plan(), &gifts.volumes),
+        roots_disk: gifts
+            .roots_disk
+            .as_ref()
+            .map(|it| vmm::RootsDisk { fd: it.file.as_raw_fd(), is_kept: it.is_kept }),
+        largest_disk: mounts::largest_disk(run.opened.plan(), gifts),
         nonce: nonce.clone(),
         agent: agent_socket.as_ref().map(|socket| socket.port),
         shared_network: device_end.as_ref().map(|it| it.as_raw_fd()),
         has_network: network.is_some(),
         has_mounts: doors.has_mounts,
+        shares_together: mounts::are_together(run.opened.plan(), gifts),
         jail: terms,
     })?;
     let jail = confined(run, gifts, policy, &mut vmm, device.as_mut())?;
-    // From here on, only the VMM process has the scratch disks open, so they disappear when it ends.
+    // From here on, only the VMM process has the disks open that are not kept, so they disappear when it ends.
     gifts.disks.clear();
+    gifts.roots_disk.take_if(|it| !it.is_kept);
     let first = first_messages(run, gifts, jail.as_ref())?;
     let console = Console::new(policy.console.take());
     let events = Events::new(vmm, doors.listener, (nonce, first), console)?;
@@ -98,7 +104,7 @@ impl HostSockets {
             listener: Listener::bind(runtime.vmm_socket(CONTROL_SOCKET)?)?,
             network: Sockets::make(runtime, &plan.network, (&gifts.published, handed))?,
             carrier: passt::find(&gifts.network, run.programs)?,
-            has_mounts: mounts::message(gifts, (u32::MAX, u32::MAX))?.is_some(),
+            has_mounts: mounts::message(plan, gifts, (u32::MAX, u32::MAX))?.is_some(),
         })
     }
 }
@@ -130,7 +136,8 @@ impl Process {
         policy: &StartPolicy<'_>,
     ) -> Result<Self, MachineError> {
         let kept = gifts.volumes.iter().map(|it| &it.disk);
-        let disks: Vec<&File> = gifts.disks.iter().chain(kept).collect();
+        let roots = gifts.roots_disk.iter().map(|it| &it.file);
+        let disks: Vec<&File> = gifts.disks.iter().chain(kept).chain(roots).collect();
         let has_device = run.opened.plan().network.mode == NetworkMode::Shared;
         let made = has_device.then(|| Device::make(doors.carrier.as_deref())).transpose()?;
         let (device, device_end) = made.unzip();
@@ -175,7 +182,7 @@ fn first_messages(
     let variables = variables::messages(run.opened.plan(), &gifts.variables);
     let mut first: Vec<_> = variables.into_iter().map(HostMessage::Variable).collect();
     first.extend(std::mem::take(&mut gifts.secrets).into_iter().map(HostMessage::Secret));
-    first.extend(mounts::message(gifts, ids)?);
+    first.extend(mounts::message(run.opened.plan(), gifts, ids)?);
     let ports = gifts.published.iter().map(|it| Connect { component: it.component });
     first.extend(ports.map(HostMessage::Connect));
     Ok(first)

@@ -99,6 +99,7 @@ pub struct CommandReport {
     argv: Vec<String>,
     status: u8,
     oom_killed: bool,
+    disk_full: bool,
     timed_out: bool,
     duration_ms: f64,
     #[serde(flatten)]
@@ -116,15 +117,30 @@ impl CommandReport {
         taken: Duration,
         output: &Route,
     ) -> Self {
-        let Exited { status, oom_killed, timed_out, .. } = exit;
+        let Exited { status, oom_killed, disk_full, timed_out, .. } = exit;
         let duration_ms = taken.as_secs_f64() * 1e3;
         let output = output.captured();
-        Self { component, argv, status, oom_killed, timed_out, duration_ms, output, exit }
+        Self {
+            component,
+            argv,
+            status,
+            oom_killed,
+            disk_full,
+            timed_out,
+            duration_ms,
+            output,
+            exit,
+        }
     }
 
     /// Returns whether the command failed and the kernel killed a process of its component for lack of memory.
     pub const fn lacked_memory(&self) -> bool {
         self.exit.lacked_memory()
+    }
+
+    /// Returns whether the command failed and the file system of its component's root is full.
+    pub const fn found_disk_full(&self) -> bool {
+        self.disk_full
     }
 
     /// Returns the component in which the command ran.
@@ -256,7 +272,13 @@ mod tests {
         config.plan.agent.argv.push("--token=hunter2".to_owned());
         let mut output = Route::Capture(Captured::default());
         output.write(Stream::Stdout, b"hi\xff").unwrap();
-        let exit = Exited { id: ProgramId::COMMAND, status: 3, oom_killed: true, timed_out: false };
+        let exit = Exited {
+            id: ProgramId::COMMAND,
+            status: 3,
+            oom_killed: true,
+            disk_full: false,
+            timed_out: false,
+        };
         let (argv, taken) = (vec!["sh".to_owned()], Duration::from_micros(1500));
         let command = CommandReport::new(ComponentName::Business, argv, exit, taken, &output);
         assert!(command.code() == 3 && command.lacked_memory());
@@ -281,7 +303,7 @@ mod tests {
             },
             "business": {"hostname": "agent-host", "argv": ["/agent"], "port": null, "health": null},
             "command": {
-                "component": "business", "argv": ["sh"], "status": 3, "oom_killed": true,
+                "component": "business", "argv": ["sh"], "status": 3, "oom_killed": true, "disk_full": false,
                 "timed_out": false, "duration_ms": 1.5,
                 "stdout": "hi\u{fffd}", "stderr": "", "truncated": false,
             },

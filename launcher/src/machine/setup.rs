@@ -14,6 +14,7 @@ use vmm::runtime_dir::RuntimeDir;
 use vmm::signals::StopSignals;
 
 use super::variables::GivenVariable;
+use crate::mounts::roots_disk::RootsDisk;
 use crate::mounts::shares::HostShare;
 use crate::mounts::volumes::Volume;
 use crate::network::{Given, Published};
@@ -52,6 +53,8 @@ pub struct HostResources {
     pub volumes: Vec<Volume>,
     /// The variables that are set for this run, including each that the plan requires.
     pub variables: Vec<GivenVariable>,
+    /// The disk for the components' roots. `None` if they are in memory.
+    pub roots_disk: Option<RootsDisk>,
     /// The values of the plan's secrets, in the plan's order.
     pub secrets: Vec<Secret>,
     /// The directories of the host that components see, including the plan's.

@@ -42,6 +42,7 @@ fn machine(made: &TestBox) -> Machine {
     Machine {
         events: Events::new(vmm, listener, (nonce, Vec::new()), console).unwrap(),
         _volumes: Vec::new(),
+        _roots_disk: None,
         device: None,
         agent_socket: None,
         network: None,
@@ -96,7 +97,13 @@ fn an_agent_that_ended_early_is_named_with_its_arguments() {
     let runtime = runtime();
     let _entered = runtime.enter();
     let mut machine = machine(&made);
-    let exit = Exited { id: ProgramId::AGENT, status: 0, oom_killed: false, timed_out: false };
+    let exit = Exited {
+        id: ProgramId::AGENT,
+        status: 0,
+        oom_killed: false,
+        disk_full: false,
+        timed_out: false,
+    };
     let silent = machine.agent_ended(exit);
     let message = "the agent (/agent --fast) ended with status 0 before it was ready";
     assert_eq!(silent.to_string(), message);

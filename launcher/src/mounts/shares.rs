@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fs, io};
 
-use box_contract::wire::{self, Mount, Mounts};
+use box_contract::wire::{self, MAX_DEVICES, Mount, MountSource, Mounts};
 use box_contract::{Access, NetworkMode, Scope};
 use host_fs::kernel;
 use host_fs::known::{Known, places};
@@ -181,14 +181,37 @@ pub(crate) fn directories(shares: &[HostShare]) -> Vec<ServedShare> {
 
 /// Returns the number of devices of a VM with `disks` disks, these shares and this network.
 pub fn devices(disks: usize, shares: &[HostShare], network: NetworkMode) -> usize {
-    let written = shares.iter().filter(|it| it.is_writable()).count();
-    wire::devices(disks, written, written < shares.len(), network)
+    let written = written(shares);
+    wire::devices(disks, written > 0, written < shares.len(), network)
+}
+
+/// Returns the number of devices if each writable share is on a device of its own.
+pub fn devices_apart(disks: usize, shares: &[HostShare], network: NetworkMode) -> usize {
+    devices(disks, shares, network) + written(shares).saturating_sub(1)
+}
+
+/// Returns whether all writable shares are on one device, because there is no room for one device each. On a device of its
+/// own, a share can have the component's user as its owner with every kernel.
+pub(crate) fn are_together(disks: usize, shares: &[HostShare], network: NetworkMode) -> bool {
+    written(shares) > 1 && devices_apart(disks, shares, network) > MAX_DEVICES
+}
+
+fn written(shares: &[HostShare]) -> usize {
+    shares.iter().filter(|it| it.is_writable()).count()
 }
 
 /// Returns the message to init about the shares. `uid` and `gid` are the ids of the VMM process in its user namespace.
-/// `None` if there are too many shares to number.
-pub(crate) fn mounts(shares: &[HostShare], (uid, gid): (u32, u32)) -> Option<Mounts> {
+/// With `together`, all writable shares are on one device. `None` if there are too many shares to number.
+pub(crate) fn mounts(
+    shares: &[HostShare],
+    (uid, gid): (u32, u32),
+    together: bool,
+) -> Option<Mounts> {
     let sources = sources(shares.iter().map(|it| &it.directory))?;
+    let sources = sources.into_iter().map(|source| match source {
+        MountSource::Writable(number) if together => MountSource::Together(number),
+        source => source,
+    });
     // If `outer` has another scope than `inner`, a component may see `inner` only through `outer`. Then `inner` is
     // mounted in both components, so that its files have the same owners in both.
     let scope = |inner: &HostShare| {
@@ -218,12 +241,19 @@ mod tests {
         assert_eq!(devices(0, &[ro.clone(), ro.clone()], NetworkMode::None), 1);
         assert_eq!(
             devices(1, &[rw.clone(), ro.clone(), rw.clone(), ro.clone()], NetworkMode::None),
-            4
+            3
         );
-        let sources = mounts(&[rw.clone(), ro.clone(), rw, ro], (0, 0)).unwrap().mounts;
-        let sources: Vec<_> = sources.into_iter().map(|it| it.source).collect();
-        use wire::MountSource::{ReadOnly, Writable};
-        assert_eq!(sources, [Writable(0), ReadOnly(0), Writable(1), ReadOnly(1)]);
+        let shares = [rw.clone(), ro.clone(), rw, ro];
+        assert!(!are_together(1, &shares, NetworkMode::None));
+        assert!(are_together(2, &shares, NetworkMode::None));
+        assert!(!are_together(9, &shares[..2], NetworkMode::None));
+        let sources = |together| {
+            let mounts = mounts(&shares, (0, 0), together).unwrap().mounts;
+            mounts.into_iter().map(|it| it.source).collect::<Vec<_>>()
+        };
+        use wire::MountSource::{ReadOnly, Together, Writable};
+        assert_eq!(sources(false), [Writable(0), ReadOnly(0), Writable(1), ReadOnly(1)]);
+        assert_eq!(sources(true), [Together(0), ReadOnly(0), Together(1), ReadOnly(1)]);
     }
 
     #[test]

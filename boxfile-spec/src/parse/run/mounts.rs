@@ -35,6 +35,15 @@ pub(in crate::parse) fn scratch(top: &Children<'_>) -> Vec<Spanned<ScratchPlan>>
     })
 }
 
+/// Reads the size of the disk for the components' roots, in bytes.
+pub(in crate::parse) fn disk(top: &Children<'_>) -> Option<u64> {
+    Reader::sole(top, &schema::DISK, |reader| {
+        let written = reader.optional_arg();
+        let size = reader.read_first(written)?;
+        reader.check(value::check_whole(written?, "disk", size))
+    })
+}
+
 fn whole_size(reader: &mut Reader<'_>) -> Option<u64> {
     let size = reader.value("size")?;
     let written = reader.optional_prop("size")?;

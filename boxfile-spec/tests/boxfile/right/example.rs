@@ -119,6 +119,7 @@ fn the_example_in_full() {
         conflicts: Vec::new(),
         shares: Vec::new(),
         scratch: Vec::new(),
+        disk_bytes: None,
         network: NetworkPlan::default(),
         secrets: Vec::new(),
         task: None,

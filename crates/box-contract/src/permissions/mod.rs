@@ -57,6 +57,7 @@ impl RunPlan {
             skills,
             shares,
             scratch,
+            disk_bytes,
             network,
             secrets,
             task,
@@ -72,6 +73,7 @@ impl RunPlan {
         all.extend(skills.iter().filter(|it| it.mode == SkillMode::Mounted).map(skill));
         all.extend(secrets.iter().map(secret));
         all.extend(scratch.iter().map(disk));
+        all.extend(disk_bytes.iter().map(|it| Permission::new("disk", &readable(*it))));
         all.extend(task.iter().map(self::task));
         all.extend(logs.iter().map(self::logs));
         all.extend(caps.iter().map(cap));

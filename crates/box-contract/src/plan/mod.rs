@@ -110,6 +110,10 @@ pub struct RunPlan {
     /// The scratch disks, sorted by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scratch: Vec<ScratchPlan>,
+    /// The size in bytes of the disk for the files that the components write to their roots. `None` if the Boxfile leaves
+    /// the disk to the launcher.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_bytes: Option<u64>,
     /// The access of the components to the host's network.
     #[serde(default, skip_serializing_if = "is_default")]
     pub network: NetworkPlan,

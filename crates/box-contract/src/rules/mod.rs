@@ -262,9 +262,11 @@ pub fn program_paths(program: &str, search_path: &str) -> Vec<String> {
     absolute.map(|directory| format!("{}/{program}", directory.trim_end_matches('/'))).collect()
 }
 
+/// The minimum size of the disk for the components' roots, in bytes.
+pub const MIN_DISK_BYTES: u64 = 16 << 20;
 /// The minimum size of a scratch disk, in bytes.
 pub const MIN_SCRATCH_BYTES: u64 = 1 << 20;
-/// The maximum size of a scratch disk, in bytes.
+/// The maximum size of a disk of a box, in bytes.
 pub const MAX_SCRATCH_BYTES: u64 = 1 << 40;
 
 /// Returns whether `text` is a valid path and query of an HTTP request: visible ASCII, which needs no escaping in the

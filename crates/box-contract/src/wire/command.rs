@@ -121,6 +121,9 @@ pub struct Exited {
     pub status: u8,
     /// Whether the kernel's out-of-memory killer has ended a process in the component so far.
     pub oom_killed: bool,
+    /// Whether the program has failed, and the file system of its component's root is full.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub disk_full: bool,
     /// Whether the program was killed after its time limit.
     pub timed_out: bool,
 }

@@ -112,7 +112,7 @@ impl GuestEvent {
             Some(_) => GuestEventKind::CommandEnd,
             None => GuestEventKind::End,
         };
-        let Exited { id: _, status, oom_killed, timed_out } = exited;
+        let Exited { id: _, status, oom_killed, disk_full: _, timed_out } = exited;
         Self { command, status: Some(status), oom_killed, timed_out, ..Self::new(component, kind) }
     }
 }
@@ -202,7 +202,13 @@ mod tests {
 
     #[test]
     fn an_event_is_one_line_of_json() {
-        let exited = Exited { id: ProgramId(300), status: 1, oom_killed: false, timed_out: true };
+        let exited = Exited {
+            id: ProgramId(300),
+            status: 1,
+            oom_killed: false,
+            disk_full: false,
+            timed_out: true,
+        };
         let event = GuestEvent::of_end(ComponentName::Business, Some(ProgramId(300)), exited);
         let line = serde_json::to_string(&event).unwrap();
         assert_eq!(

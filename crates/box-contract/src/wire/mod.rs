@@ -42,7 +42,7 @@ use frame::{Body, invalid, read_frame, write_frame};
 use program_id::one_byte;
 
 /// The version of this protocol. A host refuses an init with a later version.
-pub const PROTOCOL: u32 = 8;
+pub const PROTOCOL: u32 = 9;
 /// The oldest protocol version of the boxes that a host runs. See [`HostMessage::since`].
 pub const OLDEST_PROTOCOL: u32 = 2;
 
@@ -53,7 +53,7 @@ pub const fn is_spoken(protocol: u32) -> bool {
 
 /// The text in the box-init program by which `boxbuild` recognizes the program. It contains the versions of this protocol
 /// and of the format ([`FORMAT_EPOCH`](crate::manifest::FORMAT_EPOCH)).
-pub const INIT_MARK: &str = "boxbuild box-init for protocol 8 and format epoch 4";
+pub const INIT_MARK: &str = "boxbuild box-init for protocol 9 and format epoch 4";
 
 /// Declares the messages of one direction, each with the kind and the body of its frame.
 macro_rules! messages {
@@ -159,8 +159,8 @@ pub use command::{
 pub use event::{Caller, GuestEvent, GuestEventKind, Trajectory};
 pub use frame::Frames;
 pub use mounts::{
-    MAX_DEVICES, MOUNTS_FOLLOW, Mount, MountSource, Mounts, NO_MOUNTS, READ_ONLY_TAG, devices,
-    writable_tag,
+    MAX_DEVICES, MOUNTS_FOLLOW, Mount, MountSource, Mounts, NO_MOUNTS, READ_ONLY_TAG, WRITABLE_TAG,
+    devices, writable_tag,
 };
 pub use network::{
     Found, GuestNetwork, HostNetwork, LookUp, MAX_STREAM_DATA, NetworkHello, OpenIn, OpenOut,
@@ -271,6 +271,7 @@ impl HostMessage {
     pub fn since(&self) -> u32 {
         match self {
             Self::Variable(_) => 8,
+            Self::Mounts(mounts) if mounts.are_together() => 9,
             Self::Mounts(Mounts { task: Some(_), .. }) => 6,
             Self::Connect(_) => 5,
             Self::Mounts(_) => 4,

@@ -11,14 +11,17 @@ pub const NO_MOUNTS: u8 = b'-';
 /// The tag of the [virtio-fs](https://docs.kernel.org/filesystems/virtiofs.html) device for all read-only shares. Each
 /// share is a directory in it, named by the share's number.
 pub const READ_ONLY_TAG: &str = "shares";
+/// The tag of the virtio-fs device for all writable shares together. Each share is a directory in it, named by the share's
+/// number. It is used if the VM has no room for one device per writable share.
+pub const WRITABLE_TAG: &str = "writable";
 /// The maximum number of devices in addition to the devices that every box has. The VM has eleven interrupt lines, of
 /// which one stays free.
 pub const MAX_DEVICES: usize = 4;
 
-/// Returns the number of devices that a box needs: one per disk, one per writable share, one for all read-only shares
-/// and mounted skills together, and one for a shared network.
-pub const fn devices(disks: usize, written: usize, are_read: bool, mode: NetworkMode) -> usize {
-    disks + written + are_read as usize + matches!(mode, NetworkMode::Shared) as usize
+/// Returns the number of devices that a box needs: one per disk, one for all writable shares together (`are_written`), one
+/// for all read-only shares and mounted skills together (`are_read`), and one for a shared network.
+pub const fn devices(disks: usize, are_written: bool, are_read: bool, mode: NetworkMode) -> usize {
+    disks + are_written as usize + are_read as usize + matches!(mode, NetworkMode::Shared) as usize
 }
 
 /// Returns the tag of the virtio-fs device of a writable share.
@@ -42,6 +45,13 @@ pub struct Mounts {
     pub task: Option<TaskPlan>,
 }
 
+impl Mounts {
+    /// Returns whether writable shares are on one device.
+    pub fn are_together(&self) -> bool {
+        self.mounts.iter().any(|it| matches!(it.source, MountSource::Together(_)))
+    }
+}
+
 /// A directory or a disk of the host, mounted in components.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -62,6 +72,8 @@ pub enum MountSource {
     ReadOnly(u16),
     /// The device with the tag [`writable_tag`].
     Writable(u8),
+    /// The directory with this number in the device [`WRITABLE_TAG`].
+    Together(u8),
     /// The disk with this number after the scratch disks. It has an ext4 file system.
     Disk(u8),
 }

@@ -38,6 +38,7 @@ fn guest_messages_read_back() {
             id: ProgramId(1),
             status: 137,
             oom_killed: true,
+            disk_full: false,
             timed_out: true,
         }),
         GuestMessage::Credit(Credit { id: ProgramId(255), bytes: u32::MAX }),
@@ -53,7 +54,13 @@ fn guest_messages_read_back() {
 
 #[test]
 fn memory_was_lacked_by_what_has_failed() {
-    let exited = Exited { id: ProgramId(1), status: 3, oom_killed: false, timed_out: false };
+    let exited = Exited {
+        id: ProgramId(1),
+        status: 3,
+        oom_killed: false,
+        disk_full: false,
+        timed_out: false,
+    };
     let killed = Exited { oom_killed: true, ..exited };
     assert!(killed.lacked_memory() && !exited.lacked_memory());
     assert!(!Exited { status: 0, ..killed }.lacked_memory());
@@ -63,7 +70,13 @@ fn memory_was_lacked_by_what_has_failed() {
 #[test]
 fn a_caller_reads_what_init_sends_about_a_command() {
     let output = Output { id: ProgramId(1), stream: Stream::Stdout, data: vec![1] };
-    let exited = Exited { id: ProgramId(1), status: 3, oom_killed: false, timed_out: false };
+    let exited = Exited {
+        id: ProgramId(1),
+        status: 3,
+        oom_killed: false,
+        disk_full: false,
+        timed_out: false,
+    };
     let credit = Credit { id: ProgramId(1), bytes: 7 };
     for (sent, read) in [
         (GuestMessage::Output(output.clone()), CallMessage::Output(output)),
@@ -123,7 +136,13 @@ fn ids_of_programs_are_on_the_wire_as_they_have_always_been() {
         bytes
     };
     let output = Output { id: ProgramId(255), stream: Stream::Stderr, data: vec![7] };
-    let exited = Exited { id: ProgramId(255), status: 3, oom_killed: false, timed_out: true };
+    let exited = Exited {
+        id: ProgramId(255),
+        status: 3,
+        oom_killed: false,
+        disk_full: false,
+        timed_out: true,
+    };
     let size = TerminalSize { rows: 24, columns: 80 };
     let json = r#"{"id":255,"status":3,"oom_killed":false,"timed_out":true}"#;
     assert_eq!(written(&GuestMessage::Output(output)), b"\x04\0\0\0\x03\xFF\x02\x07");

@@ -54,7 +54,9 @@ pub fn sources<'a>(shares: impl IntoIterator<Item = &'a ServedShare>) -> Option<
 pub fn places(shares: &[ServedShare]) -> Vec<(MountSource, PathBuf)> {
     let place = |source| {
         let (parent, number) = match source {
-            MountSource::Writable(number) => (WRITABLE, number.into()),
+            MountSource::Writable(number) | MountSource::Together(number) => {
+                (WRITABLE, number.into())
+            }
             MountSource::ReadOnly(number) => (READ_ONLY, number),
             MountSource::Disk(_) => return None,
         };

@@ -74,6 +74,11 @@ fn paths(args: &RunArgs) -> impl Iterator<Item = Option<String>> {
         // The caller of `options` has the box, its name and the store.
         subject: _,
         name: _,
+        replace: _,
+        // The caller of an update is another process.
+        with_parent: _,
+        parent: _,
+        again: _,
         expect: _,
         pull: _,
         registries: _,
@@ -94,6 +99,8 @@ fn paths(args: &RunArgs) -> impl Iterator<Item = Option<String>> {
         max_cpus: _,
         max_memory: _,
         max_scratch: _,
+        disk: _,
+        lifetime: _,
         budget: _,
         jail: _,
         network: _,
@@ -147,6 +154,8 @@ fn plain(args: &RunArgs) -> Vec<String> {
         ("--max-cpus", args.max_cpus.map(|it| it.to_string())),
         ("--max-memory", args.max_memory.map(|it| it.to_string())),
         ("--max-scratch", args.max_scratch.map(size::written)),
+        ("--disk", args.disk.map(|it| it.to_string())),
+        ("--lifetime", args.lifetime.map(|it| it.to_string())),
         ("--restart", args.restart.map(|it| it.to_string())),
         ("--health-interval", args.health_interval.map(|it| it.to_string())),
     ];

@@ -1,6 +1,8 @@
 //! `boxlaunch run`: boots a box, enforces the budget of its start, and runs its agent or a command.
 
 mod again;
+mod disk;
+mod limits;
 mod modes;
 mod network;
 mod options;
@@ -48,7 +50,10 @@ use super::progress::Shown;
 use super::screen::Screen;
 use super::terminal::{self, is_quiet};
 use super::variables::{self, Assigned};
-use super::{detach, emulated, given_file, kept, memory, notify, pull, secrets, shares, task};
+use super::{
+    detach, emulated, given_file, kept, lifecycle, memory, notify, pull, secrets, shares, task,
+};
+use limits::Limits;
 use restart::Again;
 use serve::Run;
 
@@ -86,9 +91,10 @@ pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<u8, Failure> {
         return Err(secrets::restart(&secrets::checked(args, opened.plan())?));
     }
     if args.detach && !args.as_supervisor {
-        return detach::run(args.replaces.is_some());
+        return detach::run(args.replaces.is_some(), args.with_parent);
     }
     let signals = Rc::new(StopSignals::block()?);
+    Limits::of(args)?.watch();
     let screen = Screen::new(&signals, args.raw || args.options.tty)?;
     let done = boot(args, started, &signals, &screen);
     let code = done.unwrap_or_else(|error| screen.report(&error, args.json));
@@ -112,7 +118,8 @@ fn boot(
     }
     let state = paths::state()?;
     boxes::check_owner(&state)?;
-    args.check_scratch(opened.plan(), &state)?;
+    let left = args.check_scratch(opened.plan(), &state)?;
+    asked.disk_bytes = disk::size(args, &opened, &asked.shares, (left, &state))?;
     let boot = Boot { args, opened: &opened, state: &state, signals, screen };
     boot.say(&asked)?;
     // Tries KVM before the box is hashed, because hashing can take long. `tried`, the duration of the first try, is not part of
@@ -123,7 +130,7 @@ fn boot(
     let predecessor = asked.take_ports(args, &Boxes::new(&state))?;
     let runtime = RuntimeDir::create(&paths::runtime_base())?;
     let record = boot.record(&asked, &runtime);
-    let mut entry = Boxes::new(&state).create(args.name.as_deref(), record)?;
+    let mut entry = boot.entry(record)?;
     // Removes the result of an earlier run, so that it cannot be mistaken for the result of this run.
     let result = asked.result.clone();
     result.iter().try_for_each(|it| write_result(it, &[]))?;
@@ -135,7 +142,7 @@ fn boot(
             run.serve((started, predecessor), entry, agent_output)
         }
         Err(failure) => {
-            note_failure(entry, &failure);
+            note_failure(args, entry, &failure);
             Err(error::of_run(failure, emulation.as_ref()))
         }
     }
@@ -153,6 +160,8 @@ struct Asked {
     shares: Vec<HostShare>,
     network: Given,
     variables: Vec<GivenVariable>,
+    /// The size of the disk for the components' roots.
+    disk_bytes: Option<u64>,
     /// The sockets of the box that this one replaces.
     handed: Option<Vec<TcpListener>>,
     /// The options with which the run can be repeated.
@@ -176,6 +185,7 @@ impl Asked {
                 .inspect(|it| shares::look_for_large(it, terminal::notice))?,
             network: network::given(args, plan)?,
             variables,
+            disk_bytes: None,
             handed: None,
             options: None,
         })
@@ -228,6 +238,19 @@ impl Boot<'_> {
         Ok(())
     }
 
+    /// Begins the record of the run.
+    fn entry(&self, record: Record) -> Result<Entry, Failure> {
+        let (args, boxes) = (self.args, Boxes::new(self.state));
+        Ok(match args.name.as_deref() {
+            Some(name) if args.again => boxes.resume(name, record)?,
+            name => {
+                let replaced = name.filter(|_| args.replace);
+                replaced.map_or(Ok(()), |name| lifecycle::remove(&boxes, name, args.grace()))?;
+                boxes.create(name, record)?
+            }
+        })
+    }
+
     /// Returns the record of the box.
     fn record(&self, asked: &Asked, runtime: &RuntimeDir) -> Record {
         let (args, plan) = (self.args, self.opened.plan());
@@ -243,6 +266,7 @@ impl Boot<'_> {
             env: asked.variables.iter().cloned().map(GivenVariable::masked).collect(),
             task: asked.task.as_ref().map(Task::new).or_else(|| record.task.clone()),
             options: asked.options.clone(),
+            disk_bytes: asked.disk_bytes,
             service: args.as_supervisor && notify::is_heard(),
             ..record
         }
@@ -260,7 +284,7 @@ impl Boot<'_> {
         let (programs, receipts) = (paths::programs(), Receipts::new(self.state));
         let watch = Shown::new(self.screen, &plan.name, args.json || is_quiet());
         let console = asked.console.take();
-        let gifts = self.gifts(asked, &entry.record, &watch)?;
+        let gifts = self.gifts(asked, entry, &watch)?;
         let run = BoxToRun {
             opened: self.opened,
             size: entry.record.vm,
@@ -291,11 +315,13 @@ impl Boot<'_> {
     fn gifts(
         &self,
         asked: Asked,
-        record: &Record,
+        entry: &Entry,
         watch: &Shown<'_>,
     ) -> Result<HostResources, FailedRun> {
+        let record = &entry.record;
         Ok(HostResources {
             disks: scratch::make(self.opened.plan(), self.state)?,
+            roots_disk: disk::take(self.args, entry, self.state)?,
             volumes: volumes::take(self.args, self.state, &record.name, watch)?,
             variables: asked.variables,
             secrets: asked.secrets,
@@ -310,13 +336,13 @@ impl Boot<'_> {
 }
 
 /// Records the end of a box that has not started.
-fn note_failure(entry: Entry, failure: &FailedRun) {
+fn note_failure(args: &RunArgs, entry: Entry, failure: &FailedRun) {
     let status = match failure.error {
         LaunchError::Machine(MachineError::AgentEnded { status, .. }) => Some(status),
         _ => None,
     };
     // An error is ignored: the next command finds the lock of the record free, and then records the end.
-    drop(entry.end(status, Some(failure.error.to_string())));
+    drop(entry.fail(status, failure.error.to_string(), args.again));
 }
 
 /// The checked options for an opened box.

@@ -22,6 +22,9 @@ pub(super) fn check(args: &RunArgs) -> Result<(), Failure> {
     if (args.replaces.is_some() || args.drain.is_some()) && !args.detach {
         return Err(usage("--replaces is for boxlaunch's own use", "leave it out"));
     }
+    if (args.again || args.parent.is_some()) && !args.detach {
+        return Err(usage("--again and --parent are for boxlaunch's own use", "leave them out"));
+    }
     check_restart(args)?;
     if !args.command.is_empty() {
         return Ok(());
@@ -119,6 +122,11 @@ mod tests {
         // For boxlaunch's internal use.
         decision("as_supervisor", &["--as-supervisor"], &[COMMAND, EMULATED, NOT_DETACHED]),
         decision("replaces", &["--replaces", DIGEST], &[COMMAND, EMULATED, NOT_DETACHED]),
+        decision("lifetime", &["--lifetime", "9"], &[EMULATED]),
+        decision("with_parent", &["--with-parent"], &[EMULATED]),
+        decision("parent", &["--with-parent", "--parent", "1"], &[COMMAND, EMULATED, NOT_DETACHED]),
+        decision("replace", &["--name", "n", "--replace"], &[EMULATED]),
+        decision("again", &["--name", "n", "--again"], &[COMMAND, EMULATED, NOT_DETACHED]),
         decision(
             "drain",
             &["--replaces", DIGEST, "--drain", "1"],
@@ -139,6 +147,7 @@ mod tests {
         outside("max_cpus", &["--max-cpus", "2"]),
         outside("max_memory", &["--max-memory", "9999"]),
         decision("max_scratch", &["--max-scratch", "1GiB"], &[EMULATED]),
+        decision("disk", &["--disk", "1GiB"], &[NONE]),
         outside("expect", &["--expect", DIGEST]),
         // The virtual host gets the whole box, so it needs neither a store nor a registry.
         outside("store", &["--store", "s"]),

@@ -12,6 +12,7 @@ use box_digest::Digest;
 use box_layout::OpenBox;
 use boxlaunch::host::error::{PolicyError, Resource};
 use boxlaunch::host::policy::{Most, check_scratch, most_scratch};
+use boxlaunch::mounts::roots_disk::DiskChoice;
 use boxlaunch::mounts::volumes::VolumePlace;
 use boxlaunch::network::given::{Choice, NetworkRefusal};
 use boxlaunch::network::{Given, Published};
@@ -74,10 +75,25 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "SECONDS", value_parser = seconds(1), allow_negative_numbers = true)]
     #[arg(help = format!("How many seconds are between two health checks of `--restart unhealthy` [default: {HEALTH_INTERVAL}]"))]
     pub(in crate::cli) health_interval: Option<u32>,
+    /// Stop the box after so many seconds.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds(1), allow_negative_numbers = true, conflicts_with = "emulated")]
+    pub(in crate::cli) lifetime: Option<u32>,
+    /// Stop the box when the process that has started boxlaunch ends, such as a script, even if that process is killed.
+    #[arg(long, conflicts_with = "emulated")]
+    pub(in crate::cli) with_parent: bool,
+    /// The process of --with-parent.
+    #[arg(long, hide = true, value_name = "PID", requires_all = ["detach", "with_parent"])]
+    pub(in crate::cli) parent: Option<u32>,
     /// The name by which other commands address the box [default: the box's own name with a random suffix].
     #[arg(long, value_name = "NAME", conflicts_with = "emulated")]
     pub(in crate::cli) name: Option<String>,
-    /// Remove the box's record and logs when it ends.
+    /// Remove the box that has the name of --name, with its disk, and take its place. A box that runs is stopped.
+    #[arg(long, requires = "name")]
+    pub(in crate::cli) replace: bool,
+    /// Continue the box of --name, which has ended.
+    #[arg(long, hide = true, requires_all = ["detach", "name"], conflicts_with = "replace")]
+    pub(in crate::cli) again: bool,
+    /// Remove the box's record, logs and disk when it ends.
     #[arg(long)]
     pub(in crate::cli) rm: bool,
     /// The number of virtual CPUs [default: the box's].
@@ -93,8 +109,12 @@ pub(crate) struct RunArgs {
     /// that much].
     #[arg(long, value_name = "MIB", value_parser = mebibytes(1, u32::MAX))]
     pub(in crate::cli) max_memory: Option<u32>,
-    /// The maximum size of all scratch disks of the box together, such as 20GiB [default: half of the free space where they
-    /// lie].
+    /// The size of the disk for the files that programs write outside of shares, volumes and scratch disks, such as 20GiB;
+    /// `none` keeps these files in memory [default: the box's, or 10GiB if the host has the space].
+    #[arg(long, value_name = "SIZE")]
+    pub(in crate::cli) disk: Option<DiskChoice>,
+    /// The maximum size of all disks that the box declares, together, such as 20GiB [default: half of the free space where
+    /// they lie].
     #[arg(long, value_name = "SIZE", value_parser = bytes, conflicts_with = "emulated")]
     pub(in crate::cli) max_scratch: Option<u64>,
     /// Start the box only if it has this digest.
@@ -203,6 +223,11 @@ impl RunArgs {
         self.shares.iter().filter_map(ShareArg::place)
     }
 
+    /// Returns whether the box's disk outlives the run.
+    pub(super) const fn keeps_disk(&self) -> bool {
+        self.detach && !self.rm
+    }
+
     /// Returns the policy for a missing layer of the jail.
     pub(in crate::cli) fn jail(&self) -> Policy {
         match self.jail {
@@ -237,6 +262,7 @@ impl RunArgs {
             max_cpus: _,
             max_memory: _,
             max_scratch: _,
+            disk,
             clean_stop: _,
             restart: _,
             health_interval: _,
@@ -249,6 +275,11 @@ impl RunArgs {
             as_supervisor: _,
             replaces: _,
             drain: _,
+            lifetime: _,
+            with_parent: _,
+            parent: _,
+            replace: _,
+            again: _,
             name: _,
             rm: _,
             cpus,
@@ -272,6 +303,7 @@ impl RunArgs {
             ("--cpus", cpus.map(|it| it.to_string())),
             ("--memory", memory.map(|it| it.to_string())),
             ("--network", network.to_possible_value().map(|it| it.get_name().to_owned())),
+            ("--disk", disk.map(|it| it.to_string())),
         ];
         let flags = [
             ("--json", *json),
@@ -345,8 +377,8 @@ impl RunArgs {
         Given::decide(&plan.network, self.network.into(), self.network_local.clone(), is_own)
     }
 
-    /// Checks that the scratch disks of a box fit into `--max-scratch`. The default of that limit depends on the free space in
-    /// `directory`.
+    /// Checks that the disks of a box fit into `--max-scratch`. The default of that limit depends on the free space in
+    /// `directory`. Returns how much the limit leaves, in bytes.
     ///
     /// # Errors
     /// [`PolicyError::TooMuchScratch`].
@@ -354,11 +386,12 @@ impl RunArgs {
         &self,
         plan: &RunPlan,
         directory: &Path,
-    ) -> Result<(), PolicyError> {
+    ) -> Result<u64, PolicyError> {
         let most = self.max_scratch.or_else(|| most_scratch(directory)).unwrap_or(u64::MAX);
-        // Scratch disks on the virtual host leave no files on this host.
+        // Disks on the virtual host leave no files on this host.
         let most = if self.nested { u64::MAX } else { most };
-        check_scratch(plan.scratch.iter().map(|it| it.size_bytes), most)
+        let declared = plan.disk_bytes.filter(|_| self.disk.is_none());
+        check_scratch(plan.scratch.iter().map(|it| it.size_bytes).chain(declared), most)
     }
 
     fn most(&self) -> Most {

@@ -123,6 +123,7 @@ impl Run<'_> {
         // A hostile agent must not get back what the user has denied it.
         let record = &entry.record;
         asked.network = asked.network.with_changes(&record.network, &record.network_local);
+        asked.disk_bytes = record.disk_bytes;
         let runtime = RuntimeDir::create(&paths::runtime_base())?;
         let Self { opened, signals, screen, again: Again { state, .. }, .. } = *self;
         let boot = Boot { args: &args, opened, state, signals, screen };

@@ -29,7 +29,7 @@ use super::options::{BudgetPolicy, RunArgs};
 use super::restart::Again;
 use crate::cli::error::{Failure, of_run, signal_code};
 use crate::cli::launch_error::{FailedRun, LaunchError};
-use crate::cli::memory::out_of_memory;
+use crate::cli::memory::{disk_full, out_of_memory};
 use crate::cli::screen::Screen;
 use crate::cli::terminal::{is_quiet, json_line, painted};
 use crate::cli::variables::Assigned;
@@ -94,7 +94,7 @@ impl Run<'_> {
         {
             drop(started);
             let failure = FailedRun::from(error);
-            note_failure(entry, &failure);
+            note_failure(args, entry, &failure);
             return Err(of_run(failure, None));
         }
         let record = entry.record.clone();
@@ -153,7 +153,7 @@ impl Run<'_> {
         };
         let (code, ended) = after_stop(code, stopped, self.screen)?;
         let is_agents = matches!(ending, Ending::Agent(_));
-        self.say_memory(&client, &ending);
+        self.say_lacks(&client, &ending, record.disk_bytes);
         self.report((&record, &facts, ended.as_ref()), &agent_output, ending)?;
         // The status of a command is the exit code of the run, even if the agent has failed.
         Ok(if is_agents { self.judged(code, ended.as_ref()) } else { code })
@@ -283,12 +283,18 @@ impl Run<'_> {
         record.agent_socket.as_deref().filter(|_| !self.args.nested)
     }
 
-    /// Reports the components that ran out of memory: even with `--quiet`, but not with `--json`.
-    fn say_memory(&self, client: &Client<'_>, ending: &Ending) {
+    /// Reports the components that ran out of memory or disk space: even with `--quiet`, but not with `--json`.
+    fn say_lacks(&self, client: &Client<'_>, ending: &Ending, disk_bytes: Option<u64>) {
         let command = match ending {
             Ending::Command(report) if report.lacked_memory() => Some(report.component()),
             _ => None,
         };
+        if let Ending::Command(report) = ending
+            && report.found_disk_full()
+            && !self.args.json
+        {
+            self.screen.notice(&disk_full(report.component(), disk_bytes));
+        }
         let agent = client.agent_lacked_memory.then_some(ComponentName::Agent);
         let of_agent = agent.filter(|it| Some(*it) != command);
         command.into_iter().chain(of_agent).for_each(|it| self.say_out_of_memory(it));

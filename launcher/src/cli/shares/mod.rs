@@ -15,6 +15,7 @@ use box_contract::wire::MAX_DEVICES;
 use box_contract::{Access, RunPlan, Scope, SharePlan, SkillMode};
 use boxlaunch::boxes;
 use boxlaunch::mounts::guest_paths;
+use boxlaunch::mounts::roots_disk::DiskChoice;
 use boxlaunch::mounts::shares::{HostShare, ShareError, ShareRecord, devices};
 use safe_text::{shell_word, shown};
 
@@ -253,14 +254,17 @@ pub(super) fn resolved(args: &RunArgs, plan: &RunPlan) -> Result<Vec<HostShare>,
     });
     let skills = args.skills.iter().map(|(name, host)| skill(name, host));
     let shares: Vec<HostShare> = declared.chain(own).chain(skills).collect::<Result<_, _>>()?;
-    let devices = devices(plan.scratch.len() + args.volumes.len(), &shares, plan.network.mode);
+    let declared = usize::from(plan.disk_bytes.is_some() && args.disk.is_none());
+    let asked = usize::from(matches!(args.disk, Some(DiskChoice::Size(_))));
+    let disks = plan.scratch.len() + args.volumes.len() + declared + asked;
+    let devices = devices(disks, &shares, plan.network.mode);
     if devices > MAX_DEVICES {
         let message = format!(
             "a VM has at most {MAX_DEVICES} devices for disks, directories and a shared network, but this one would \
              have {devices}"
         );
-        let help = "each scratch disk, volume and writable directory is one, all read-only directories together are \
-                    one, and a shared network is one";
+        let help = "the box's disk, each scratch disk and each volume is one; all writable directories together are one, all \
+                    read-only directories are one, and a shared network is one";
         return Err(usage(&message, help));
     }
     Ok(shares)

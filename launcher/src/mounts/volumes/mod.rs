@@ -30,9 +30,10 @@ use host_fs::OsError;
 use host_fs::publish::{DirectoryDraft, PublishError};
 
 use crate::host::state_dir::{self, absent, is_entry_name, names};
+use crate::mounts::disk_file::{self, DISK};
+use crate::mounts::scratch::SHARED_ROOT;
 use crate::streams::log::since_epoch;
 
-use disk::DISK;
 pub use error::{MAX_SIZE, MIN_SIZE, VolumeError};
 pub use place::{VolumePlace, check_once};
 use record::VolumeRecord;
@@ -194,7 +195,7 @@ impl Volumes {
             return Err(VolumeError::BadSize(size_bytes));
         }
         let directory = self.directory.join(name);
-        if disk::is_there(&directory)? {
+        if disk_file::is_there(&directory)? {
             return Err(VolumeError::Exists(name.to_owned()));
         }
         // Remove what an interrupted removal has left.
@@ -203,7 +204,7 @@ impl Volumes {
             OsError::file("make the volume", &directory)(io::Error::other(error))
         };
         let draft = DirectoryDraft::beside(&directory, 0o700).map_err(publish)?;
-        let size_bytes = disk::format(draft.path(), size_bytes)?;
+        let size_bytes = disk_file::make_kept(draft.path(), size_bytes, SHARED_ROOT)?;
         VolumeRecord::new(size_bytes).write(draft.path())?;
         Ok(draft.finish_new().map_err(publish)?)
     }
@@ -212,7 +213,7 @@ impl Volumes {
         let VolumePlace { volume, guest } = place;
         let _guard = state_dir::lock(&self.directory)?;
         let directory = self.directory.join(volume);
-        let is_new = !disk::is_there(&directory)?;
+        let is_new = !disk_file::is_there(&directory)?;
         if is_new {
             self.make(volume, DEFAULT_SIZE)?;
         }
@@ -220,7 +221,7 @@ impl Volumes {
         self.lock_disk(volume, &disk)?;
         let mut record = VolumeRecord::read(&directory, volume)?;
         disk::check_size(&disk, volume, record.size_bytes)?;
-        disk::take_back(&disk).map_err(OsError::file("take", directory.join(DISK)))?;
+        disk_file::take_back(&disk).map_err(OsError::file("take", directory.join(DISK)))?;
         record.taker = Some(name.to_owned());
         record.write(&directory)?;
         Ok(Volume { disk, guest: guest.clone(), directory, record, is_new })

@@ -27,8 +27,13 @@ fn main() -> ExitCode {
         let timing = clock.timing(Milestones { started_ns: now, ready_ns: now });
         send(channel, &GuestMessage::Ready(timing))?;
         list(channel)?;
-        let exited =
-            Exited { id: ProgramId::AGENT, status: 0, oom_killed: false, timed_out: false };
+        let exited = Exited {
+            id: ProgramId::AGENT,
+            status: 0,
+            oom_killed: false,
+            disk_full: false,
+            timed_out: false,
+        };
         send(channel, &GuestMessage::Exited(exited))?;
         wait_for_shutdown(channel);
         Ok(())

@@ -50,7 +50,13 @@ fn report(channel: &mut Channel, clock: &Clock, line: &str) -> io::Result<()> {
     channel.send(&GuestMessage::Ready(timing))?;
     let (stream, data) = (Stream::Stdout, line.as_bytes().to_vec());
     channel.send(&GuestMessage::Output(Output { id: ProgramId::AGENT, stream, data }))?;
-    let exited = Exited { id: ProgramId::AGENT, status: 0, oom_killed: false, timed_out: false };
+    let exited = Exited {
+        id: ProgramId::AGENT,
+        status: 0,
+        oom_killed: false,
+        disk_full: false,
+        timed_out: false,
+    };
     channel.send(&GuestMessage::Exited(exited))?;
     while !matches!(channel.receive()?, None | Some(HostMessage::Shutdown(_))) {}
     Ok(())

@@ -97,6 +97,9 @@ pub enum PlanError {
         /// The fault, and how to fix it.
         reason: &'static str,
     },
+    /// The disk for the components' roots has a wrong size.
+    #[error("its disk: {0}")]
+    Disk(&'static str),
     /// A share cannot be mounted.
     #[error("its share {name}: {reason}")]
     Share {
@@ -131,8 +134,8 @@ pub enum PlanError {
     },
     /// The mounts need more devices than the VM has. The value is the number of devices that they need.
     #[error(
-        "its scratch disks, shares and network take {0} devices, and a VM has {MAX_DEVICES}: one for each disk, one \
-         for each writable share, one for all other shares together, and one for `network \"shared\"`"
+        "its disks, shares and network take {0} devices, and a VM has {MAX_DEVICES}: one for each disk, one for all \
+         writable shares together, one for all other shares together, and one for `network \"shared\"`"
     )]
     Devices(usize),
     /// A component has a setting that the kernel or init always refuses.

@@ -67,7 +67,13 @@ pub(crate) fn output(id: u8, length: usize) -> GuestMessage {
 }
 
 pub(crate) fn exited(id: ProgramId, status: u8) -> GuestMessage {
-    GuestMessage::Exited(Exited { id, status, oom_killed: true, timed_out: false })
+    GuestMessage::Exited(Exited {
+        id,
+        status,
+        oom_killed: true,
+        disk_full: false,
+        timed_out: false,
+    })
 }
 
 /// Sends a message. Exits if the supervisor has hung up.

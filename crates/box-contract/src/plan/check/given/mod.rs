@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::rules::{
-    MAX_CONNECTIONS, MAX_NAMES, MAX_RATE, MAX_SCRATCH_BYTES, MAX_SKILLS, MIN_RATE,
+    MAX_CONNECTIONS, MAX_NAMES, MAX_RATE, MAX_SCRATCH_BYTES, MAX_SKILLS, MIN_DISK_BYTES, MIN_RATE,
     MIN_SCRATCH_BYTES, MountKind, NAME_FORM, check_disjoint, is_name, is_peer, is_place,
     is_variable, share_host_fault,
 };
@@ -27,6 +27,7 @@ impl RunPlan {
         self.wrong_launch_variable()
             .or_else(|| self.wrong_secret())
             .or_else(|| self.wrong_scratch())
+            .or_else(|| self.wrong_disk())
             .or_else(|| self.wrong_share())
             .or_else(|| self.too_many_devices())
             .or_else(|| self.overlap_fault())
@@ -77,6 +78,18 @@ impl RunPlan {
         wrong.map(|(it, reason)| PlanError::Scratch { name: format!("{:?}", it.name), reason })
     }
 
+    /// Finds the fault of the size of the disk.
+    fn wrong_disk(&self) -> Option<PlanError> {
+        let size = self.disk_bytes?;
+        if !(MIN_DISK_BYTES..=MAX_SCRATCH_BYTES).contains(&size) {
+            Some(PlanError::Disk("its size is not between 16 MiB and 1 TiB"))
+        } else if !size.is_multiple_of(MIB) {
+            Some(PlanError::Disk("its size is not a whole number of MiB"))
+        } else {
+            None
+        }
+    }
+
     /// Finds the first share that cannot be mounted, or that proposes a directory of the host that it must not.
     fn wrong_share(&self) -> Option<PlanError> {
         let mut names = HashSet::new();
@@ -113,7 +126,8 @@ impl RunPlan {
         let written = self.shares.iter().filter(|it| it.access == Access::ReadWrite).count();
         let is_read = written < self.shares.len()
             || self.skills.iter().any(|it| it.mode == SkillMode::Mounted);
-        let devices = devices(self.scratch.len(), written, is_read, self.network.mode);
+        let disks = self.scratch.len() + usize::from(self.disk_bytes.is_some());
+        let devices = devices(disks, written > 0, is_read, self.network.mode);
         (devices > MAX_DEVICES).then_some(PlanError::Devices(devices))
     }
 

@@ -1,0 +1,91 @@
+//! The files of disks: sparse files with an ext4 file system that only this user can open.
+
+use std::fs::{self, File, OpenOptions, remove_file};
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
+use std::path::Path;
+
+use ext4_image::Options;
+use host_fs::OsError;
+use nix::unistd::{getegid, geteuid};
+
+use crate::host::state_dir::private_file;
+
+/// The name of a kept disk in its directory.
+pub(super) const DISK: &str = "disk";
+
+/// The owner (user and group) and the mode of the root directory of a disk.
+pub(super) type Root = ((u32, u32), u16);
+
+/// Creates a kept disk with an empty file system and a journal. Returns the size of the disk in bytes.
+///
+/// # Errors
+/// Errors of the operating system.
+pub(super) fn make_kept(directory: &Path, size_bytes: u64, root: Root) -> Result<u64, OsError> {
+    let path = directory.join(DISK);
+    let make = || -> io::Result<u64> {
+        let file = private_file(&path)?;
+        format(&file, size_bytes, true, root)?;
+        Ok(file.metadata()?.len())
+    };
+    make().map_err(OsError::file("make", &path))
+}
+
+/// Creates a disk with an empty file system without a journal, in an unlinked file in the file system of `directory`. The
+/// kernel frees it when the last process closes it.
+///
+/// # Errors
+/// Errors of the operating system.
+pub(super) fn make_lost(directory: &Path, size_bytes: u64, root: Root) -> io::Result<File> {
+    let file = unnamed(directory)?;
+    format(&file, size_bytes, false, root)?;
+    Ok(file)
+}
+
+fn format(file: &File, size_bytes: u64, journal: bool, root: Root) -> io::Result<()> {
+    let (root_owner, root_mode) = root;
+    let options = Options { uuid: random()?, journal, root_owner, root_mode };
+    ext4_image::format(file, size_bytes, &options).map_err(io::Error::other)
+}
+
+/// Returns whether a directory contains a disk.
+///
+/// # Errors
+/// Errors of the operating system. The disk may then exist.
+pub(super) fn is_there(directory: &Path) -> Result<bool, OsError> {
+    let path = directory.join(DISK);
+    match fs::symlink_metadata(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        found => found.map(|_| true).map_err(OsError::file("look at", path)),
+    }
+}
+
+/// Creates a file that only this user can open, and unlinks it.
+fn unnamed(directory: &Path) -> io::Result<File> {
+    let name = u64::from_ne_bytes(random::<8>()?);
+    let path = directory.join(format!(".scratch-{name:016x}"));
+    let mut options = OpenOptions::new();
+    let file = options.read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+    remove_file(&path)?;
+    Ok(file)
+}
+
+/// Returns random bytes from the kernel.
+fn random<const N: usize>() -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Changes the owner of a disk back to this user. If root started the last VM, the disk still belongs to that VM's
+/// user.
+///
+/// # Errors
+/// Errors of the operating system.
+pub(super) fn take_back(disk: &File) -> io::Result<()> {
+    let (user, group) = (geteuid().as_raw(), getegid().as_raw());
+    if disk.metadata()?.uid() == user {
+        return Ok(());
+    }
+    fchown(disk, Some(user), Some(group))
+}

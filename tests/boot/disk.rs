@@ -1,0 +1,84 @@
+//! The disk of a box: files that need not fit into memory, and that stay when a detached box is stopped and started again.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::LazyLock;
+
+use crate::scenario::{Scenario, Step, UNHURRIED, as_user, bake, sleeping, tools};
+
+/// The box `worker` has a secret in a file, and the box `small` declares a disk.
+const SECRET: &str = "secret \"KEY\" path=\"/run/key\" component=\"agent\"\n";
+const SMALL: &str = "disk \"16MiB\"\n";
+/// The disk holds more than the memory limit of a component. `none` keeps the files in memory. A full disk is named.
+const SIZES: &str = r#"
+size() { df -m / | tail -n1 | tr -s ' ' | cut -d' ' -f2; }
+boxlaunch run -q --disk 200MiB /worker --secret KEY=file:/key -- sh -c 'dd if=/dev/zero of=/tmp/big bs=1M count=60 2>/dev/null; ls -l /tmp/big | tr -s " " | cut -d" " -f5; grep "^overlay / " /proc/mounts | tr , "\n" | grep -E "metacopy|index|xino|redirect_dir" | sort'
+boxlaunch run -q --disk none /worker --secret KEY=file:/key -- df -m / | tail -n1 | tr -s ' ' | cut -d' ' -f2
+boxlaunch run -q /small -- dd if=/dev/zero of=/tmp/big bs=1M count=60 2>&1 | grep -v records
+boxlaunch run -q --disk none /small -- dd if=/dev/zero of=/tmp/big bs=1M count=60 2>&1 | grep -v records
+boxlaunch run --json --disk 20MiB /small -- dd if=/dev/zero of=/tmp/big bs=1M count=60 | grep -o '"disk_full":true'
+boxlaunch run --disk 1MiB /small 2>&1 | head -n 1
+boxlaunch run --max-scratch 15MiB /small; echo $?
+"#;
+/// What both components wrote is there after `stop` and `start`, after `restart` and after a kill, without the value of the
+/// secret. The box starts with its options. `run --replace` and `rm` remove the disk.
+const STAYS: &str = r#"
+all() { boxlaunch exec --in agent kept -- sh -c 'cat /home/a; cat /run/key; ls -l /run/key | cut -c1-10'; boxlaunch exec kept -- cat /srv/b /etc/issue; }
+boxlaunch run -q -d --name kept --disk 32MiB --secret KEY=file:/key -e COLOR=blue /worker
+boxlaunch exec --in agent -u 0 kept -- sh -c 'mkdir /home; echo of the agent >/home/a; sync'
+boxlaunch exec -u 0 kept -- sh -c 'echo of the business >/srv/b; rm -r /etc; mkdir /etc; echo new >/etc/issue; mv /usr /moved; sync'
+all; boxlaunch stop kept; grep -c 'canary' /root/.local/state/boxbuild/boxes/kept/disk; stat -c %a:%s /root/.local/state/boxbuild/boxes/kept/disk
+boxlaunch start kept; all; boxlaunch exec kept -- ls /moved; boxlaunch start kept
+boxlaunch restart kept; all; boxlaunch kill kept; boxlaunch wait kept; boxlaunch start kept nobody; echo $?; all
+boxlaunch ps -a | cut -d' ' -f1; boxlaunch start --json kept | head -c 10; echo
+boxlaunch run -q -d --name kept --replace --secret KEY=file:/key /worker; boxlaunch exec kept -- ls /srv
+boxlaunch stop kept; boxlaunch rm kept; ls /root/.local/state/boxbuild/boxes
+"#;
+/// A start that fails keeps no name, and a box that cannot be started again says so.
+const NAMES: &str = r#"
+boxlaunch run -d --name n --console /none/x /small 2>/dev/null || echo failed; boxlaunch run -q -d --name n /small; boxlaunch stop n
+boxlaunch run -q -d --name n /small 2>&1 | head -n 1
+boxlaunch run -q --name front /small -- true; boxlaunch start front; echo $?
+boxlaunch run -q -d --rm --name gone /small; boxlaunch restart gone; boxlaunch stop gone; boxlaunch start gone; echo $?
+boxlaunch start n; boxlaunch exec -u 0 n -- sh -c 'echo x >/x'; boxlaunch update n /worker --secret 2>/dev/null; boxlaunch rm -f n
+"#;
+/// All devices of a VM in use: the box's disk, a scratch disk, a volume, and one device for two writable shares, whose files
+/// belong to the component's user in the box and to the caller on the host.
+const FULL: &str = r#"
+mkdir -p one two; chown 1000:1000 one two
+boxlaunch run -q --disk 32MiB --volume v:/v -v ./one:/one:rw -v ./two:/two:rw /roomy -- sh -c 'echo 1 >/one/a; echo 2 >/two/b; echo 3 >/v/c; echo 4 >/s/d; echo 5 >/tmp/e; ls -ln /one/a /two/b | tr -s " " | cut -d" " -f3,4,9'
+ls -ln one two | grep -v total | tr -s ' ' | cut -d' ' -f3,4,9
+boxlaunch run -q --disk 32MiB --volume v:/v -v ./one:/one:rw -v ./two:/two /roomy -- true
+"#;
+const USER: &str = r#"
+boxlaunch run -q -d --name mine /small; boxlaunch exec -u 0 mine -- sh -c 'echo mine >/x; sync'; boxlaunch restart mine; boxlaunch exec mine cat /x; boxlaunch rm -f mine
+"#;
+
+static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
+    let tools = tools();
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    testbed::hello::write_images(&tools.programs.hello_agent, &at("images")).unwrap();
+    let scratch = "scratch \"s\" guest=\"/s\" size=\"1MiB\"\n";
+    let boxes = [("worker", SECRET), ("small", SMALL), ("roomy", scratch)];
+    let host = boxes.into_iter().fold(tools.host.clone(), |host, (name, more)| {
+        let file = at(&format!("Boxfile.{name}"));
+        fs::write(&file, sleeping(name) + more).unwrap();
+        bake(&file, &tools.programs.box_init, &at(name));
+        host.file(at(name), format!("/{name}"))
+    });
+    let scripts = [("sizes", SIZES), ("stays", STAYS), ("names", NAMES), ("full", FULL)];
+    let scenario = scripts.into_iter().fold(Scenario::default(), |scenario, (name, script)| {
+        scenario.script(UNHURRIED, name, &format!("echo canary >/key; {script}"))
+    });
+    scenario.script(30, "user", &as_user(USER)).start(&host)
+});
+
+#[test]
+#[ignore = "one of the longer boots"]
+fn a_box_has_a_disk_that_stays_while_it_has_its_name() {
+    for name in ["sizes", "stays", "names", "full", "user"] {
+        let Step { stdout, stderr, .. } = &STEPS[name];
+        insta::assert_snapshot!(name, format!("{stdout}---\n{stderr}"));
+    }
+}
