@@ -18,7 +18,7 @@ use host_fs::trust::is_private;
 use crate::base::Base;
 use crate::error::IoContext;
 use crate::gate::{Gate, lock_within};
-use crate::label::{may_name, name_path, pulled, pulled_path, read};
+use crate::label::{belongs_to_another, may_name, name_path, pulled, pulled_path, read};
 use crate::session::touch;
 use crate::store::{
     check_new, check_version, directory_mode, file_mode, is_readable, open_existing, write_whole,
@@ -401,14 +401,14 @@ impl Store {
 
     /// Gives a box a name, and takes the name from the box that had it before. If another Boxfile that exists has given the name
     /// to this box, the name still belongs to that Boxfile. Returns the previous box and owner of the name if the owner was
-    /// another one and is gone: an archive, or a Boxfile that does not exist any more.
+    /// another one and is gone: an archive, an image, or a Boxfile that does not exist any more.
     ///
     /// # Errors
-    /// [`StoreError::NameTaken`] if another Boxfile that exists has given the name to another box, or, for [`Owner::Archive`], if
-    /// any other box has the name; [`StoreError::File`] and [`StoreError::Full`].
+    /// [`StoreError::NameTaken`] if another Boxfile that exists has given the name to another box, for [`Owner::Image`] also if
+    /// another image has, and for [`Owner::Archive`] if any other box has the name; [`StoreError::File`] and [`StoreError::Full`].
     pub fn name_box(&self, name: &str, named: &Named) -> Result<Option<Named>, StoreError> {
         let before = self.write_name(name, named, may_name)?;
-        Ok(before.filter(|it| it.owner.boxfile() != named.owner.boxfile() && it.owner.is_gone()))
+        Ok(before.filter(|it| !it.owner.is_same(&named.owner) && it.owner.is_gone()))
     }
 
     /// Gives a box a name, even if another box has the name. Returns the previous box and owner of the name.
@@ -462,6 +462,15 @@ impl Store {
     pub fn check_name(&self, name: &str, named: &Named) -> Result<(), StoreError> {
         let before = self.name_before(name, &named.owner)?;
         may_name(name, before.as_ref(), named).map(drop)
+    }
+
+    /// Returns whether a box of `owner` may get a name, whatever box has it now; see [`Store::name_box`].
+    ///
+    /// # Errors
+    /// [`StoreError::File`].
+    pub fn is_free_for(&self, name: &str, owner: &Owner) -> Result<bool, StoreError> {
+        let before = self.name_before(name, owner)?;
+        Ok(before.is_none_or(|it| !belongs_to_another(&it.owner, owner)))
     }
 
     /// Returns the box that has a name; see [`StoredBoxes::named`].

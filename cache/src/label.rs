@@ -22,7 +22,7 @@ pub struct Named {
     pub owner: Owner,
 }
 
-/// The owner of a name. A Boxfile is identified by its absolute path.
+/// The owner of a name. A Boxfile is identified by its absolute path, an image by its full reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Owner {
     /// The Boxfile that declares the name in `box`. The name means the newest box of this Boxfile.
@@ -31,19 +31,25 @@ pub enum Owner {
     Tagged(PathBuf),
     /// No Boxfile, because the box was loaded from an archive. The box is kept until a build takes the name.
     Archive,
+    /// The image from which the box was made without a Boxfile, such as `docker://docker.io/library/debian:13`. The name means the
+    /// newest box of this image, until a Boxfile takes it.
+    Image(String),
 }
 
 /// The prefix of the record of [`Owner::Tagged`]. The record of [`Owner::Boxfile`] begins with the `/` of its path.
 const TAGGED: &[u8] = b"tagged ";
 /// The record of [`Owner::Archive`].
 const ARCHIVE: &[u8] = b"archive";
+/// The prefix of the record of [`Owner::Image`].
+const IMAGE: &[u8] = b"image ";
 
 /// Describes the box that has the name: `the box of /work/hello/Boxfile`.
 impl fmt::Display for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.boxfile() {
-            Some(path) => write!(f, "the box of {}", path.display()),
-            None => f.write_str("a box that was loaded from a file"),
+        match self {
+            Self::Boxfile(path) | Self::Tagged(path) => write!(f, "the box of {}", path.display()),
+            Self::Archive => f.write_str("a box that was loaded from a file"),
+            Self::Image(reference) => write!(f, "the box of the image {reference}"),
         }
     }
 }
@@ -53,16 +59,29 @@ impl Owner {
     pub fn boxfile(&self) -> Option<&Path> {
         match self {
             Self::Boxfile(path) | Self::Tagged(path) => Some(path),
-            Self::Archive => None,
+            Self::Archive | Self::Image(_) => None,
         }
+    }
+
+    /// Returns the reference of the image that owns the name.
+    pub fn image(&self) -> Option<&str> {
+        match self {
+            Self::Image(reference) => Some(reference),
+            _ => None,
+        }
+    }
+
+    /// Returns whether two values are the same Boxfile or the same image.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        (self.boxfile(), self.image()) == (other.boxfile(), other.image())
     }
 
     /// Returns whether a person wants to keep the box, even if it is not used for a long time.
     pub const fn keeps(&self) -> bool {
-        !matches!(self, Self::Boxfile(_))
+        !matches!(self, Self::Boxfile(_) | Self::Image(_))
     }
 
-    /// Returns whether the owner is gone: its Boxfile does not exist any more, or the owner is an archive.
+    /// Returns whether a Boxfile may take the name: the owner's Boxfile does not exist any more, or the owner has none.
     pub(crate) fn is_gone(&self) -> bool {
         self.boxfile().is_none_or(is_gone)
     }
@@ -72,14 +91,20 @@ impl Owner {
             Self::Boxfile(path) => path.as_os_str().as_bytes().to_vec(),
             Self::Tagged(path) => [TAGGED, path.as_os_str().as_bytes()].concat(),
             Self::Archive => ARCHIVE.to_vec(),
+            Self::Image(reference) => [IMAGE, reference.as_bytes()].concat(),
         }
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
-        match bytes.strip_prefix(TAGGED) {
-            Some(bytes) => Some(Self::Tagged(path(bytes))),
-            None if bytes == ARCHIVE => Some(Self::Archive),
-            None => bytes.starts_with(b"/").then(|| Self::Boxfile(path(bytes))),
+        if let Some(bytes) = bytes.strip_prefix(TAGGED) {
+            return Some(Self::Tagged(path(bytes)));
+        }
+        if let Some(bytes) = bytes.strip_prefix(IMAGE) {
+            return Some(Self::Image(std::str::from_utf8(bytes).ok()?.to_owned()));
+        }
+        match bytes {
+            ARCHIVE => Some(Self::Archive),
+            _ => bytes.starts_with(b"/").then(|| Self::Boxfile(path(bytes))),
         }
     }
 }
@@ -208,24 +233,30 @@ pub(crate) fn pulled_path(root: &Path, reference: &str) -> PathBuf {
     root.join("pulled").join(Digest::of(reference.as_bytes()).hex())
 }
 
-/// Returns whether the file of a name must be written. Refuses to take the name from another Boxfile that still exists or, for a
-/// loaded box, from any other box.
+/// Returns whether the file of a name must be written. Refuses to take the name from another Boxfile that still exists, for a box
+/// of an image also from another image, and for a loaded box from any other box.
 pub(crate) fn may_name(
     name: &str,
     before: Option<&Named>,
     named: &Named,
 ) -> Result<bool, StoreError> {
-    let is_others = |it: &&Named| match named.owner.boxfile() {
-        // A loaded box takes no name from another box, because a user who loads an archive does not know the names in it.
-        None => true,
-        mine => it.owner.boxfile() != mine && !it.owner.is_gone(),
-    };
-    match before.filter(is_others) {
+    match before.filter(|it| belongs_to_another(&it.owner, &named.owner)) {
         Some(others) if others.digest == named.digest => Ok(false),
         Some(others) => {
             Err(StoreError::NameTaken { name: name.to_owned(), owner: others.owner.clone() })
         }
         None => Ok(before != Some(named)),
+    }
+}
+
+/// Returns whether a name of `theirs` is not for `mine` to take.
+pub(crate) fn belongs_to_another(theirs: &Owner, mine: &Owner) -> bool {
+    match mine {
+        // A loaded box takes no name from another box, because a user who loads an archive does not know the names in it.
+        Owner::Archive => true,
+        mine if mine.is_same(theirs) => false,
+        Owner::Image(_) => theirs.image().is_some() || !theirs.is_gone(),
+        Owner::Boxfile(_) | Owner::Tagged(_) => !theirs.is_gone(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! A Boxfile that a command has read, with its profiles, lock and warnings.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use box_cache::Store;
@@ -10,10 +10,12 @@ use box_contract::Platform;
 use box_digest::Blake3Digest;
 use boxbuild::compose::merged::Unused;
 use boxbuild::project::lock::Lock;
-use boxbuild::project::{Declarations, LockFile, LockFileError, LockPlace, Project, Target};
+use boxbuild::project::{
+    Checkout, Declarations, LockFile, LockFileError, LockPlace, Project, Target,
+};
 use boxbuild::{BuildError, InputFile, Pins, Report, Request, Variant};
 use boxfile_spec::{Boxfile, Document};
-use diagnostics::{Diagnostic, Sources};
+use diagnostics::{Diagnostic, Source, Sources};
 use download::fetch::FetchOptions;
 use oci_registry::Registry;
 
@@ -61,6 +63,19 @@ impl Loaded {
         };
         let (without, profiles) = (Arc::new(without), profiles.into());
         Ok(Self { project, sources, without, profiles, chosen, warnings: found.into() })
+    }
+
+    /// Reads `text` as a Boxfile that is in no file. Its relative paths begin in the current directory.
+    pub(crate) fn of_text(text: Source) -> Result<Self, Failure> {
+        let file = PathBuf::from(&text.name);
+        let checkout = Checkout::own(Path::new("."), search::search().homes);
+        let project = Project::within(&file, checkout);
+        let Document { sources, boxfile, found, .. } = project.read_as(text, None);
+        let Some(without) = boxfile else {
+            return Err(Failure::of_diagnostics(ErrorCode::BoxfileInvalid, &found, &sources));
+        };
+        let (without, profiles) = (Arc::new(without), Arc::new([]));
+        Ok(Self { project, sources, without, profiles, chosen: None, warnings: found.into() })
     }
 
     /// Returns the Boxfile with the chosen profile.

@@ -42,8 +42,8 @@ pub(super) struct Finish<'a> {
     pub(super) store: &'a Store,
     /// The client with which the box is pushed. `None` without `--push`.
     pub(super) client: Option<&'a Registry>,
-    /// The file of the lock, and its new content.
-    pub(super) lock: (&'a LockFile, &'a Lock),
+    /// The file of the lock, and its new content. A box of an image has no file.
+    pub(super) lock: (Option<&'a LockFile>, &'a Lock),
     pub(super) cap: Cap,
     pub(super) again: &'a Again,
 }
@@ -84,17 +84,19 @@ impl<'a> Finish<'a> {
         let sealed = &built.sealed;
         target.check_name(store, sealed)?;
         let lock = self.save_lock()?;
-        let directory = &target.directory;
-        stages.begin(&format!("writing {}", directory.display()));
-        let before = Before::of(directory);
+        let directory = target.directory.as_deref();
+        let place = directory.map_or("to the store".into(), |it| it.to_string_lossy());
+        stages.begin(&format!("writing {place}"));
+        let before = directory.and_then(Before::of);
         let published = store.publish(&sealed.blobs()).inspect_err(|error| {
             self.again.is_missing.set(StoreError::is_missing(error));
         })?;
         let swap = target.write((store, published), sealed, &mut warnings)?;
         stages.end();
         self.record(resolved, built);
-        if let Some(swap) = swap {
-            before.iter().for_each(|it| note_replaced(it, &sealed.manifest, args, loaded, target));
+        if let (Some(swap), Some(directory)) = (swap, directory) {
+            let to = (target, directory);
+            before.iter().for_each(|it| note_replaced(it, &sealed.manifest, args, loaded, to));
             warn_of_swap(swap, directory, &mut warnings);
         }
         loaded.add_unused(&built.unused, &mut warnings);
@@ -103,7 +105,7 @@ impl<'a> Finish<'a> {
         let pushed = self.push((resolved, built), inline);
         let pushed = pushed.inspect_err(|_| note_unsent(args, target, &sealed.manifest))?;
         self.prune(&mut warnings);
-        self.report(&reported, Some(directory), (&lock, pushed), &warnings);
+        self.report(&reported, true, (&lock, pushed), &warnings);
         Ok(())
     }
 
@@ -142,7 +144,7 @@ impl<'a> Finish<'a> {
         warnings.add_unsupported(&reported.plan.unsupported());
         self.prune(&mut warnings);
         let pushed = with_cache(pushed_json(to, &pushed, SentDeltas::default()), cache);
-        self.report(&reported, None, (&lock, Some(pushed)), &warnings);
+        self.report(&reported, false, (&lock, Some(pushed)), &warnings);
         Ok(())
     }
 
@@ -203,9 +205,9 @@ impl<'a> Finish<'a> {
         self.target.record(self.store, self.loaded, made);
     }
 
-    /// Writes the lock, and returns its report.
+    /// Writes the lock, and returns its report: `null` without a file.
     fn save_lock(&self) -> Result<Value, Failure> {
-        let (file, lock) = self.lock;
+        let (Some(file), lock) = self.lock else { return Ok(Value::Null) };
         let written = save(file, lock)?;
         Ok(locking::report(file, lock, written))
     }
@@ -216,15 +218,17 @@ impl<'a> Finish<'a> {
         too_large.iter().for_each(|it| warnings.add_message(it));
     }
 
+    /// Prints the result. `is_here` is whether this host has the box, and not only the registry.
     fn report(
         &self,
         reported: &Reported,
-        directory: Option<&Path>,
+        is_here: bool,
         (lock, pushed): (&Value, Option<Value>),
         warnings: &Warnings,
     ) {
         let Self { args, target, .. } = *self;
-        let name = target.name.as_ref().filter(|_| directory.is_some());
+        let name = target.name.as_ref().filter(|_| is_here);
+        let directory = target.directory.as_deref().filter(|_| is_here);
         if args.project.json {
             let report = json!({
                 "name": target.declared,
@@ -241,29 +245,31 @@ impl<'a> Finish<'a> {
             });
             return terminal::json(&report.to_string());
         }
-        terminal::note(&self.summary(reported, directory, name));
+        // A start that takes the box from the store says nothing of it.
+        if !(args.image.for_start && reported.is_cached) {
+            terminal::note(&self.summary(reported, is_here, name));
+        }
         terminal::result(&reported.digest.to_string());
     }
 
     /// Returns the line that describes the built box.
-    fn summary(
-        &self,
-        reported: &Reported,
-        directory: Option<&Path>,
-        name: Option<&String>,
-    ) -> String {
+    fn summary(&self, reported: &Reported, is_here: bool, name: Option<&String>) -> String {
         let size = readable(reported.rootfs_size);
         let to = self.args.push.as_ref().map(ToString::to_string).unwrap_or_default();
-        let Some(directory) = directory else {
+        if !is_here {
             let how = if reported.is_cached { "unchanged" } else { "built from the build cache" };
             return format!(
                 "{how}: the box is in the registry only (rootfs {size}); start it: boxlaunch run {to}"
             );
-        };
+        }
         let how = if reported.is_cached { "from the store" } else { "built" };
         let store = self.args.inputs.store.shell_words();
-        let start = name.map(|it| format!("; start it: boxlaunch run {store}{it}"));
-        format!("{how}: {} (rootfs {size}){}", directory.display(), start.unwrap_or_default())
+        let directory = self.target.directory.as_ref().map(|it| it.display().to_string());
+        let made = directory.or_else(|| name.cloned()).unwrap_or_default();
+        let command = if self.args.image.reference.is_some() { " -- CMD" } else { "" };
+        let start = name.filter(|_| !self.args.image.for_start);
+        let start = start.map(|it| format!("; start it: boxlaunch run {store}{it}{command}"));
+        format!("{how}: {made} (rootfs {size}){}", start.unwrap_or_default())
     }
 }
 

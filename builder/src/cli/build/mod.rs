@@ -1,6 +1,7 @@
 //! `boxbuild build`: builds a box from a Boxfile.
 
 mod finish;
+mod image;
 mod inline_cache;
 mod target;
 
@@ -11,11 +12,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 
-use box_cache::StoreError;
+use box_cache::{Store, StoreError};
 use box_contract::Platform;
 use box_contract::rules::{NAME_FORM, is_name};
 use box_contract::{ErrorCode, RemoteName};
 use box_prune::Cap;
+use boxbuild::project::lock::Lock;
 use boxbuild::{BuildError, Resolved, resolve};
 use oci_registry::Registry;
 
@@ -31,6 +33,7 @@ use super::warnings::Warnings;
 use super::{registries, terminal};
 use crate::cli::stored::PROGRAM;
 use finish::Finish;
+use image::{Image, ImageOptions};
 use inline_cache::{CacheOptions, Source};
 use target::Target;
 
@@ -49,12 +52,15 @@ use target::Target;
     boxbuild build -f ci/Boxfile -o out   build another Boxfile, and write the whole box to ./out\n  \
     boxbuild build --locked --profile ci  build exactly what the lock pins, or fail with exit code 3\n  \
     boxbuild build --push ghcr.io/acme/hello:v1  build, and push the box to a registry\n  \
+    boxbuild build --image python:3.12    build a box of an image, without a Boxfile\n  \
     boxbuild build --json                 print the result as JSON")]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) project: ProjectOptions,
     #[command(flatten)]
     profile: ProfileOption,
+    #[command(flatten)]
+    image: ImageOptions,
     /// Write the whole box to this directory. It then gets a name in the store only with --name [default: NAME.box in the
     /// current directory, a small directory that points to the box in the store]
     #[arg(short, long, value_name = "DIR")]
@@ -87,7 +93,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let cap = cli_common::store::cap(&PROGRAM)?;
     set_threads(args.jobs)?;
     let source = args.push.as_ref().map(|to| args.cache.source(to)).transpose()?;
-    let again = Again { is_missing: Cell::new(false), is_whole: Cell::new(args.cache.no_cache) };
+    let again = Again {
+        is_missing: Cell::new(false),
+        is_whole: Cell::new(args.cache.no_cache),
+        is_unpinned: Cell::new(false),
+    };
     let mut left = ATTEMPTS;
     loop {
         again.is_missing.set(false);
@@ -116,6 +126,16 @@ struct Again {
     is_missing: Cell<bool>,
     /// Whether this host must have the whole box, so that the build takes no layers of the registry.
     is_whole: Cell<bool>,
+    /// Whether the pins of `--image` name an image that the registry does not have any more.
+    is_unpinned: Cell<bool>,
+}
+
+impl Again {
+    /// Returns the pins of the last build of an image.
+    fn pins(&self, image: Option<&Image>, store: &Store) -> Result<Option<Lock>, Failure> {
+        let image = image.filter(|_| !self.is_unpinned.get());
+        image.map_or(Ok(None), |it| it.pins(store))
+    }
 }
 
 /// Builds once.
@@ -125,25 +145,36 @@ fn attempt(
     source: Option<Source<'_>>,
     again: &Again,
 ) -> Result<(), Failure> {
-    let loaded = Loaded::read(&args.project, args.profile.name.as_deref())?;
+    let image = args.image.image()?;
+    let loaded = match &image {
+        Some(image) => image.loaded()?,
+        None => Loaded::read(&args.project, args.profile.name.as_deref())?,
+    };
     let platform = loaded.platform(args.platform)?;
     let locked = &args.locked;
-    let lock_file = loaded.lock_file(&args.inputs).map_err(|error| locked.blame(error.into()))?;
+    let lock_file = match image {
+        Some(_) => None,
+        None => Some(loaded.lock_file(&args.inputs).map_err(|error| locked.blame(error.into()))?),
+    };
     let command = lock_command(&args.project, &args.inputs);
-    let fixed = Fixed { file: &lock_file, option: "--locked", command: &command };
-    if locked.locked {
-        fixed.check_declared(&loaded, platform)?;
-    }
+    let fixed = lock_file.as_ref().filter(|_| locked.locked);
+    let fixed = fixed.map(|file| Fixed { file, option: "--locked", command: &command });
+    fixed.iter().try_for_each(|it| it.check_declared(&loaded, platform))?;
     let tools = Tools::find(&args.inputs, args.project.json)?;
-    let old = lock_file.lock.as_ref();
+    let pins = again.pins(image.as_ref(), &tools.store)?;
+    let old = lock_file.as_ref().map_or(pins.as_ref(), |it| it.lock.as_ref());
     let request = tools.request(&loaded, platform, old, &[])?;
     let failed = |error: BuildError| {
         again.is_missing.set(StoreError::is_missing(&error));
-        locked.blame_pin(of_build(&error, &loaded.sources))
+        let failure = of_build(&error, &loaded.sources);
+        if image.is_some() && failure.has(ErrorCode::LockPinStale) {
+            again.is_missing.set(!again.is_unpinned.replace(true));
+        }
+        locked.blame_pin(failure)
     };
     request.check_platform().map_err(failed)?;
-    let target = Target::new(args, &loaded)?;
-    box_archive::check_output(&target.directory)?;
+    let target = Target::new(args, &loaded, image.as_ref().map(|it| (it, &tools.store)))?;
+    target.directory.as_deref().map_or(Ok(()), box_archive::check_output)?;
     let stages = Stages::new(args.project.json);
     stages.begin("reading images and files");
     let resolved = resolve(&request, &tools.store).map_err(failed)?;
@@ -153,14 +184,12 @@ fn attempt(
     loaded.add_warnings(resolved.warnings(), &mut warnings);
     loaded.add(resolved.image_warnings(), &mut warnings);
     let lock = loaded.declarations().updated(old, &resolved.lock(), loaded.target(platform));
-    if locked.locked {
-        fixed.check_resolved(&lock)?;
-    }
+    fixed.iter().try_for_each(|it| it.check_resolved(&lock))?;
     // Checked before the build, so that a build does not fail only at its end.
-    lock_file.check_writable(&lock)?;
+    lock_file.iter().try_for_each(|it| it.check_writable(&lock))?;
     let client = args.sender()?;
     let (store, client) = (&tools.store, client.as_ref());
-    let lock = (&lock_file, &lock);
+    let lock = (lock_file.as_ref(), &lock);
     let done = Finish { args, loaded: &loaded, target: &target, store, client, lock, cap, again };
     make(&done, (resolved, source), (&stages, warnings), &failed)
 }

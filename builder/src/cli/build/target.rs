@@ -14,6 +14,7 @@ use host_fs::publish::{Swap, create_directories, parent_of};
 use safe_text::{shell_path, shown};
 
 use super::Args;
+use super::image::Image;
 use crate::cli::failure::{Failure, chain};
 use crate::cli::loaded::Loaded;
 use crate::cli::terminal;
@@ -27,26 +28,40 @@ pub(super) struct Target {
     pub(super) name: Option<String>,
     /// The owner of that name.
     owner: Owner,
-    pub(super) directory: PathBuf,
+    /// The directory. `None` for a box of an image that the command line names: it is only in the store.
+    pub(super) directory: Option<PathBuf>,
     pub(super) form: Form,
 }
 
 impl Target {
-    pub(super) fn new(args: &Args, loaded: &Loaded) -> Result<Self, Failure> {
+    /// Returns the target of a Boxfile's build, or of the build of an `image`, whose name must be free in the store.
+    pub(super) fn new(
+        args: &Args,
+        loaded: &Loaded,
+        image: Option<(&Image, &Store)>,
+    ) -> Result<Self, Failure> {
         let declared = loaded.boxfile().name.clone();
-        let by_default = args.output.is_none().then_some(&declared);
-        let name = args.stored_as.as_ref().or(by_default).cloned();
-        let called = args.stored_as.as_ref().unwrap_or(&declared);
+        let chosen = args.stored_as.clone();
+        let form = if args.output.is_some() { Form::Whole } else { Form::Thin };
+        if let Some((image, store)) = image {
+            let name = match &args.output {
+                None if chosen.is_none() => Some(image.free_name(store)?),
+                _ => chosen,
+            };
+            let (owner, directory) = (image.owner(), args.output.clone());
+            return Ok(Self { declared, name, owner, directory, form });
+        }
+        let by_default = args.output.is_none().then(|| declared.clone());
+        let called = chosen.as_ref().unwrap_or(&declared);
         let default = || PathBuf::from(format!("{called}.box"));
         let boxfile = loaded.project.identity();
         let boxfile = boxfile.map_err(FileError::of("find", &loaded.project.file))?;
-        let owner = match &args.stored_as {
+        let directory = Some(args.output.clone().unwrap_or_else(default));
+        let owner = match &chosen {
             Some(_) => Owner::Tagged(boxfile),
             None => Owner::Boxfile(boxfile),
         };
-        let form = if args.output.is_some() { Form::Whole } else { Form::Thin };
-        let directory = args.output.clone().unwrap_or_else(default);
-        Ok(Self { declared, name, owner, directory, form })
+        Ok(Self { declared, name: chosen.or(by_default), owner, directory, form })
     }
 
     /// Returns whether the box may stay in the registry to which it is pushed: nobody has asked for a directory or a name, and no
@@ -56,7 +71,8 @@ impl Target {
             return Ok(false);
         }
         let is_named = store.named(&self.declared)?.is_some();
-        Ok(!is_named && self.directory.symlink_metadata().is_err())
+        let is_there = |it: &PathBuf| it.symlink_metadata().is_ok();
+        Ok(!is_named && !self.directory.as_ref().is_some_and(is_there))
     }
 
     /// Checks that the box may get the name, before the lock and the directory are written.
@@ -65,10 +81,12 @@ impl Target {
         Ok(store.check_name(name, &self.named(sealed))?)
     }
 
-    /// Records the build for `boxbuild why`. The box is complete, so a failure here is only a detail.
+    /// Records the build for `boxbuild why`, and for the next build of the same image. The box is complete, so a failure here is only
+    /// a detail.
     pub(super) fn record(&self, store: &Store, loaded: &Loaded, made: Made) {
-        let Some(boxfile) = self.owner.boxfile() else { return };
-        if let Err(error) = History::add(store, boxfile, loaded.profile_name(), made) {
+        let source = self.owner.boxfile().or_else(|| self.owner.image().map(Path::new));
+        let Some(source) = source else { return };
+        if let Err(error) = History::add(store, source, loaded.profile_name(), made) {
             terminal::detail("not recorded", chain(&error));
         }
     }
@@ -92,24 +110,24 @@ impl Target {
         {
             warn_of_renaming(name, &before, &sealed.manifest, warnings);
         }
+        let Some(directory) = &self.directory else { return Ok(None) };
         if self.form == Form::Thin {
             // The root is added before the directory exists, so that the store keeps the blobs that the directory
             // lacks.
-            store.add_root(&self.real_directory()?)?;
-            return Ok(output::write(store, sealed, &self.directory, self.form)?);
+            store.add_root(&real(directory)?)?;
+            return Ok(output::write(store, sealed, directory, self.form)?);
         }
         drop(published);
-        Ok(output::write(store, sealed, &self.directory, self.form)?)
+        Ok(output::write(store, sealed, directory, self.form)?)
     }
+}
 
-    /// Returns the path of the directory without symbolic links. Creates the parent directory; the directory itself may
-    /// be absent.
-    fn real_directory(&self) -> Result<PathBuf, Failure> {
-        let parent = parent_of(&self.directory);
-        create_directories(parent, 0o777).map_err(FileError::of("make the directory", parent))?;
-        let parent = parent.canonicalize().map_err(FileError::of("find", parent))?;
-        Ok(parent.join(self.directory.file_name().unwrap_or_default()))
-    }
+/// Returns the path of a directory without symbolic links. Creates the parent directory; the directory itself may be absent.
+fn real(directory: &Path) -> Result<PathBuf, Failure> {
+    let parent = parent_of(directory);
+    create_directories(parent, 0o777).map_err(FileError::of("make the directory", parent))?;
+    let parent = parent.canonicalize().map_err(FileError::of("find", parent))?;
+    Ok(parent.join(directory.file_name().unwrap_or_default()))
 }
 
 /// Warns that a build took a name from another box.
@@ -118,9 +136,12 @@ fn warn_of_renaming(name: &str, before: &Named, now: &Digest, warnings: &mut War
     if digest == now {
         return;
     }
-    let origin = match owner.boxfile() {
-        Some(file) => format!("built from {}, which is gone", shown(&file.display().to_string())),
-        None => "which `load` added".to_owned(),
+    let origin = match owner {
+        Owner::Boxfile(file) | Owner::Tagged(file) => {
+            format!("built from {}, which is gone", shown(&file.display().to_string()))
+        }
+        Owner::Image(reference) => format!("built with --image {}", shown(reference)),
+        Owner::Archive => "which `load` added".to_owned(),
     };
     warnings.add_message(&format!(
         "the name {name} belongs to this box now; before, it named {digest}, {origin}"
@@ -134,18 +155,17 @@ pub(super) fn note_replaced(
     now: &Digest,
     args: &Args,
     loaded: &Loaded,
-    target: &Target,
+    (target, directory): (&Target, &Path),
 ) {
     let (name, digest) = (&before.documents.config.plan.name, before.documents.digest);
-    let replaced = format!("note: replaced {}, which was", target.directory.display());
+    let replaced = format!("note: replaced {}, which was", directory.display());
     if digest == *now && before.is_whole == (target.form == Form::Whole) {
         let changed = "this box with files that were changed, damaged or linked elsewhere";
         terminal::note(&format!("{replaced} {changed}"));
     } else if before.is_whole && target.form == Form::Thin {
-        let directory = shell_path(&target.directory);
+        let (shown, word) = (directory.display(), shell_path(directory));
         terminal::note(&format!(
-            "note: {} points to the store now; to write the whole box there, use `--output {directory}`",
-            target.directory.display()
+            "note: {shown} points to the store now; to write the whole box there, use `--output {word}`"
         ));
     } else if digest != *now && *name != loaded.boxfile().name {
         terminal::note(&format!("{replaced} the box {name:?}, {digest}"));

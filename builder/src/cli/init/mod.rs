@@ -28,6 +28,7 @@ use super::failure::{Failure, chain};
 use super::options::{RegistryOptions, StoreOption};
 use super::{locate, registries, terminal};
 use crate::cli::stored::PROGRAM;
+pub(super) use scaffold::waiting_box;
 use scaffold::{Found, Scaffold};
 
 /// Writes a first Boxfile for images, with comments and ready to build.
@@ -146,21 +147,28 @@ fn inspect(component: ComponentName, reference: &str, args: &Args) -> Result<Fou
 
 /// Opens the image of a reference, and returns its process configuration.
 fn open_named(reference: &str, args: &Args) -> Result<Config, Failure> {
-    let path = Path::new(reference.strip_prefix(Form::Layout.prefix()).unwrap_or(reference));
-    if is_box(path) {
-        return Err(Cause::IsBox(path.to_owned()).into());
-    }
-    let parsed = parse(reference).map_err(|failure| misnamed(reference).unwrap_or(failure))?;
+    let parsed = named(reference)?;
     if !matches!(parsed, ImageRef::Registry { .. }) {
         return Ok(open(&parsed, None)?);
-    }
-    if let Some(failure) = misnamed(reference).or_else(|| no_registry(reference)) {
-        return Err(failure);
     }
     let store = args.store.open(&PROGRAM)?;
     let remote = registries::client(&args.registries, args.json)?;
     let registries = Registries { store: &store, remote: &remote, offline: false };
     open(&parsed, Some(registries)).map_err(|error| unread(reference, &parsed, error))
+}
+
+/// Parses the reference of an image on a command line. Refuses a path without a prefix, and a box.
+pub(super) fn named(reference: &str) -> Result<ImageRef, Failure> {
+    let path = Path::new(reference.strip_prefix(Form::Layout.prefix()).unwrap_or(reference));
+    if is_box(path) {
+        return Err(Cause::IsBox(path.to_owned()).into());
+    }
+    let parsed = parse(reference).map_err(|failure| misnamed(reference).unwrap_or(failure))?;
+    let is_registry = matches!(parsed, ImageRef::Registry { .. });
+    match is_registry.then(|| misnamed(reference).or_else(|| no_registry(reference))).flatten() {
+        Some(failure) => Err(failure),
+        None => Ok(parsed),
+    }
 }
 
 /// Returns the failure of an image of a registry. It has the name that a short reference stands for.

@@ -71,6 +71,18 @@ fn visible(text: &str) -> String {
     safe_text::shown(text).chars().take(80).collect()
 }
 
+/// The program and argument of an agent that only waits, so that commands can run in its image.
+const WAITING: &str = "\"sleep\" \"infinity\"";
+
+/// Returns the Boxfile, in KDL, of a box in which commands run, and which starts no program of the image.
+pub(in crate::cli) fn waiting_box(name: &str, image: &str) -> String {
+    let image = in_quotes(Syntax::Kdl, image);
+    format!(
+        "box \"{name}\"\nagent {{\n    image {image}\n    entrypoint {WAITING}\n    health \"none\"\n    \
+         limits memory=\"1GiB\"\n}}\n"
+    )
+}
+
 /// A first Boxfile.
 pub(super) struct Scaffold {
     pub(super) name: String,
