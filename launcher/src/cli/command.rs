@@ -17,7 +17,7 @@ use super::run::{seconds, whole_number};
 use super::variables::Assigned;
 
 /// How CMD runs.
-#[derive(Debug, Default, clap::Args)]
+#[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Options of CMD")]
 pub(crate) struct CommandOptions {
     /// Pass standard input on to CMD, whose standard input is empty otherwise.

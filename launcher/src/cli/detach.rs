@@ -1,6 +1,6 @@
 //! `boxlaunch run --detach`: starts the run as another process, which outlives its caller.
 
-use std::env;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
@@ -25,15 +25,12 @@ use super::terminal::print;
 const DETACHED: u8 = 0;
 
 /// Starts the same command line as a detached process, and waits until that process has detached or ended. Then prints its
-/// standard output. `is_update` is whether a `boxlaunch update` has started this process, and `with_parent` whether the run ends
-/// with the parent of this process.
-pub(super) fn run(is_update: bool, with_parent: bool) -> Result<u8, Failure> {
+/// standard output. `is_update` is whether a `boxlaunch update` has started this process, and `words` are the words of the command
+/// line.
+pub(super) fn run(is_update: bool, words: Vec<OsString>) -> Result<u8, Failure> {
     let signals = StopSignals::block()?;
     let mut supervisor = Command::new(SELF);
-    supervisor.args(env::args_os().skip(1)).arg("--as-supervisor");
-    if with_parent {
-        supervisor.arg(format!("--parent={}", parent_id()));
-    }
+    supervisor.args(words).arg("--as-supervisor");
     let caller = if is_update { parent_id() } else { process::id() };
     if !notify::is_command_of_service(caller) {
         supervisor.env_remove(notify::SOCKET);

@@ -22,6 +22,7 @@ use safe_text::shown;
 use vmm::runtime_dir::is_name_of_one;
 
 use super::error::{Failure, usage};
+use super::image;
 use super::paths;
 use super::run::RunArgs;
 
@@ -55,14 +56,17 @@ fn kept(
     [state].into_iter().chain(of_builder).chain(host_kernels).collect()
 }
 
-/// Returns the protected files: the installed programs, the user's files that influence `boxbuild build`, and the credentials of
+/// Returns the protected files: the installed programs, the boxbuild that `run --image` starts, the user's files that influence `boxbuild build`, and the credentials of
 /// registries. `program` is the path of this program, and `variable` returns the value of an environment variable.
 fn files(program: Option<&Path>, variable: impl Fn(&str) -> Option<OsString>) -> Vec<OwnFile> {
     let is_word = |it: &OwnFile| {
         it.purpose == Purpose::Kernel && it.path.to_str().and_then(KernelName::of).is_some()
     };
     let installed = program.map(own::installed).unwrap_or_default();
-    installed.into_iter().chain(own::files(variable)).filter(|it| !is_word(it)).collect()
+    let (builder, _) = image::find(program, &variable("PATH").unwrap_or_default());
+    let builder = builder.map(|path| OwnFile { purpose: Purpose::Program, path, named_by: None });
+    let all = installed.into_iter().chain(builder).chain(own::files(variable));
+    all.filter(|it| !is_word(it)).collect()
 }
 
 /// Checks that a box can write neither to `own`, the directory of the box, nor to a protected file or directory. Checks that it

@@ -17,6 +17,7 @@ mod found;
 mod generate;
 mod given_file;
 mod health;
+mod image;
 mod images;
 mod inspect;
 mod kept;

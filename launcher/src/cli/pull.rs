@@ -108,24 +108,37 @@ pub(super) fn before(args: &RunArgs) -> Result<Option<u8>, Failure> {
     pull.args(["pull", "--for-start"]).arg(word);
     pull.args(args.expected().map(|it| format!("--expect={it}")));
     pull.args(args.json.then_some("--json")).args(is_quiet().then_some("--quiet"));
+    Ok(helper(pull, args, "the process that pulls the box")?.err())
+}
+
+/// Runs another process that brings the box of a run into the store. Returns its output, or its exit code if it has failed. Its
+/// error is then already printed.
+pub(super) fn helper(
+    mut command: Command,
+    args: &RunArgs,
+    what: &'static str,
+) -> Result<Result<Vec<u8>, u8>, Failure> {
     let named = |option: &str, path: &Option<PathBuf>| {
         path.clone().map(|path| [option.into(), path.into_os_string()]).into_iter().flatten()
     };
-    pull.args(named("--store", &args.subject.store.store));
-    pull.args(named("--registry-config", &args.registries.registry_config));
-    let output = pull.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
-    let output = output.map_err(OsError::system("start the process that pulls the box"))?;
+    command.args(named("--store", &args.subject.store.store));
+    command.args(named("--registry-config", &args.registries.registry_config));
+    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
+    let output = output.map_err(|source| {
+        let path = command.get_program().into();
+        Failure::from(OsError::File { action: "start", path, source })
+    })?;
     if output.status.success() {
-        return Ok(None);
+        return Ok(Ok(output.stdout));
     }
     // With `--json`, standard output has the error.
     print(&String::from_utf8_lossy(&output.stdout))?;
     let code = output.status.code().and_then(|code| u8::try_from(code).ok());
     let signal = output.status.signal().unwrap_or(Signal::SIGKILL as i32);
     if code.is_none() {
-        notice(&format!("boxlaunch: signal {signal} ended the pull\n"));
+        notice(&format!("boxlaunch: signal {signal} ended {what}\n"));
     }
-    Ok(Some(code.unwrap_or_else(|| signal_code(signal))))
+    Ok(Err(code.unwrap_or_else(|| signal_code(signal))))
 }
 
 /// Returns whether the store lacks the box or one of its blobs, or has a box with another digest than `--expect`.

@@ -264,11 +264,11 @@ pub(super) fn hide_memory() -> Result<(), OsError> {
 }
 
 /// Reads the values, and executes this program again with them. Returns only on an error.
-pub(super) fn restart(given: &[GivenSecret]) -> Failure {
+pub(super) fn restart(given: &[GivenSecret], words: Vec<OsString>) -> Failure {
     match hide_memory().map_err(Into::into).and_then(|()| gather(given)) {
         Ok(file) => {
             let mut again = Command::new(SELF);
-            again.args(env::args_os().skip(1)).env(FILE, file.as_raw_fd().to_string());
+            again.args(words).env(FILE, file.as_raw_fd().to_string());
             for secret in given {
                 if let Source::Variable(variable) = &secret.source {
                     again.env_remove(variable);

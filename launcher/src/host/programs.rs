@@ -36,10 +36,15 @@ pub fn find(name: &str, path: &OsStr) -> Option<Tool> {
 
 /// Finds a program in the absolute directories of a `PATH`, as a shell does.
 pub(crate) fn locate(name: &str, path: &OsStr) -> Option<PathBuf> {
+    all(name, path).next()
+}
+
+/// Returns all programs of a name in the absolute directories of a `PATH`, in the order in which a shell looks for them.
+pub fn all(name: &str, path: &OsStr) -> impl Iterator<Item = PathBuf> {
     split_paths(path)
         .filter(|directory| directory.is_absolute())
-        .map(|directory| directory.join(name))
-        .find(|file| file.is_file() && access(file, AccessFlags::X_OK).is_ok())
+        .map(move |directory| directory.join(name))
+        .filter(|file| file.is_file() && access(file, AccessFlags::X_OK).is_ok())
 }
 
 fn version(path: &Path) -> Option<String> {

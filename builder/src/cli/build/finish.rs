@@ -2,7 +2,6 @@
 
 use std::cell::Cell;
 use std::io;
-use std::path::Path;
 
 use box_cache::{Store, StoreError};
 use box_contract::{BoxConfig, ErrorCode, RemoteName, RunPlan};

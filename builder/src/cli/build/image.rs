@@ -4,14 +4,15 @@ use std::path::Path;
 
 use box_cache::{Owner, Store};
 use box_contract::rules::MAX_NAME;
-use box_contract::{DEFAULT_TAG, HUB, HUB_LIBRARY, ImageRef};
+use box_contract::{DEFAULT_TAG, ErrorCode, HUB, HUB_LIBRARY, ImageRef};
 use box_digest::Digest;
+use boxbuild::BuildError;
 use boxbuild::history::History;
 use boxbuild::project::lock::Lock;
 use diagnostics::Source;
 
 use crate::cli::failure::Failure;
-use crate::cli::init::{named, waiting_box};
+use crate::cli::init::{SLEEP, lacks_program, named, waiting_box};
 use crate::cli::loaded::Loaded;
 
 /// The name of the text that stands for a Boxfile, in messages.
@@ -66,6 +67,19 @@ impl Image {
         }
         let history = History::read(store, Path::new(&self.reference.to_string()), None)?;
         Ok(history.and_then(|it| it.last.pins()))
+    }
+
+    /// Returns the failure of a build: `failure`, unless the image lacks the program of the box.
+    pub(super) fn failure(&self, error: &BuildError, failure: Failure) -> Failure {
+        if !lacks_program(error) {
+            return failure;
+        }
+        let help = "`boxbuild init IMAGE --entrypoint PROGRAM` begins a Boxfile for a program of the image that keeps running";
+        let message = format!(
+            "the image {} has no `{SLEEP}` in its PATH, with which a box of --image waits",
+            self.reference
+        );
+        Failure::new((ErrorCode::ProgramInvalid, help), message)
     }
 
     /// Returns the owner of the box's name.

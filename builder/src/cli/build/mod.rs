@@ -170,7 +170,10 @@ fn attempt(
         if image.is_some() && failure.has(ErrorCode::LockPinStale) {
             again.is_missing.set(!again.is_unpinned.replace(true));
         }
-        locked.blame_pin(failure)
+        match &image {
+            Some(image) => image.failure(&error, failure),
+            None => locked.blame_pin(failure),
+        }
     };
     request.check_platform().map_err(failed)?;
     let target = Target::new(args, &loaded, image.as_ref().map(|it| (it, &tools.store)))?;

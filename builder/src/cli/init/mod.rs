@@ -1,6 +1,7 @@
 //! `boxbuild init`: writes a first Boxfile for existing images.
 
 mod scaffold;
+mod waiting;
 
 use std::path::{Path, PathBuf};
 
@@ -28,8 +29,8 @@ use super::failure::{Failure, chain};
 use super::options::{RegistryOptions, StoreOption};
 use super::{locate, registries, terminal};
 use crate::cli::stored::PROGRAM;
-pub(super) use scaffold::waiting_box;
 use scaffold::{Found, Scaffold};
+pub(super) use waiting::{SLEEP, lacks_program, waiting_box};
 
 /// Writes a first Boxfile for images, with comments and ready to build.
 ///
@@ -37,10 +38,13 @@ use scaffold::{Found, Scaffold};
 /// (*.tar) of OCI layouts or of `docker save`. An image is the business application's if its label `a3s.type` is `business`,
 /// or if it has no such label and `business` is a word of its name, as in `web-business`. Any other image is the agent's.
 /// docs/images.md lists all forms of a reference.
+///
+/// If an agent's image exposes no port, as most base images, the box only waits, so that commands can run in it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     boxbuild init                                     from the images in ./images\n  \
     boxbuild init oci:images/agent oci:images/app     name the agent and the business image\n  \
+    boxbuild init python:3.12                         an image of a registry; docker.io is the default\n  \
     boxbuild init --toml --name my-agent docker-archive:agent.tar")]
 pub(crate) struct Args {
     /// The agent's image
@@ -82,7 +86,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         }
         None => discover()?,
     };
-    if agent.program.is_none() && args.entrypoint.is_none() {
+    let waits = args.entrypoint.is_none()
+        && agent.may_only_wait()
+        && waiting::can_wait(&agent.reference, args).unwrap_or(agent.program.is_some());
+    if agent.program.is_none() && args.entrypoint.is_none() && !waits {
         let help = "name a program of the image: --entrypoint /path/to/program";
         let message = format!("the image {} has no program for the agent", agent.reference);
         return Err(Failure::new((ErrorCode::ImageUnusable, help), message));
@@ -93,7 +100,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     };
     let report = report(&name, &agent, business.as_ref());
     let (entrypoint, skills) = (args.entrypoint.clone(), has_skills());
-    let scaffold = Scaffold { name, agent, business, entrypoint, skills };
+    let scaffold = Scaffold { name, agent, business, entrypoint, waits, skills };
     let text = if args.toml { scaffold.toml() } else { scaffold.kdl() };
     check_text(file, &text)?;
     write(Path::new(file), &text, args.force)?;

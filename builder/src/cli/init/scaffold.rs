@@ -8,6 +8,8 @@ use diagnostics::in_quotes;
 use oci_image::Config;
 use safe_text::secrets::mask_words;
 
+use super::waiting::{FOREVER, SLEEP};
+
 /// The properties of an image that a first Boxfile shows.
 pub(super) struct Found {
     pub(super) reference: String,
@@ -17,6 +19,8 @@ pub(super) struct Found {
     workdir: Option<String>,
     /// The port in the image's label, or else the only TCP port that the image exposes.
     port: Option<u16>,
+    /// Whether a label says that the image is an agent's.
+    is_agents: bool,
 }
 
 impl Found {
@@ -36,18 +40,29 @@ impl Found {
             workdir: config.workdir().map(visible),
             // A malformed label is ignored.
             port: config.port().ok().flatten().or(first.filter(|_| second.is_none())),
+            is_agents: config.declared_type().is_some(),
         }
     }
 
+    /// Returns whether nothing says that the image starts a server, so that a box whose readiness is a connection would never be
+    /// ready.
+    pub(super) const fn may_only_wait(&self) -> bool {
+        self.port.is_none() && !self.is_agents
+    }
+
     /// Returns the agent's port and the comment that explains it.
-    fn listens(&self) -> (&'static str, u16) {
+    const fn listens(&self) -> (&'static str, u16) {
         match self.port {
             Some(port) => (
                 "The port that the image exposes; the box is ready when it accepts a connection.",
                 port,
             ),
-            None => (
+            None if self.is_agents => (
                 "A guess: the image exposes no port. The box is ready when it accepts a connection.",
+                AGENT_PORT,
+            ),
+            None => (
+                "A guess: the image exposes no port, and has no `sleep` for a box that only waits. The box is ready when the port accepts a connection.",
                 AGENT_PORT,
             ),
         }
@@ -71,18 +86,6 @@ fn visible(text: &str) -> String {
     safe_text::shown(text).chars().take(80).collect()
 }
 
-/// The program and argument of an agent that only waits, so that commands can run in its image.
-const WAITING: &str = "\"sleep\" \"infinity\"";
-
-/// Returns the Boxfile, in KDL, of a box in which commands run, and which starts no program of the image.
-pub(in crate::cli) fn waiting_box(name: &str, image: &str) -> String {
-    let image = in_quotes(Syntax::Kdl, image);
-    format!(
-        "box \"{name}\"\nagent {{\n    image {image}\n    entrypoint {WAITING}\n    health \"none\"\n    \
-         limits memory=\"1GiB\"\n}}\n"
-    )
-}
-
 /// A first Boxfile.
 pub(super) struct Scaffold {
     pub(super) name: String,
@@ -90,6 +93,8 @@ pub(super) struct Scaffold {
     pub(super) business: Option<Found>,
     /// The agent's program, which replaces the image's program.
     pub(super) entrypoint: Option<String>,
+    /// Whether the agent only waits.
+    pub(super) waits: bool,
     /// Whether the directory `skills` contains a skill.
     pub(super) skills: bool,
 }
@@ -108,12 +113,7 @@ impl Scaffold {
             in_quotes(Syntax::Kdl, &agent.reference),
             name = self.name,
         );
-        if let Some(program) = &self.entrypoint {
-            let program = in_quotes(Syntax::Kdl, program);
-            text += &format!("    // The program that is started.\n    entrypoint {program}\n");
-        }
-        let (reason, port) = agent.listens();
-        text += &format!("    // {reason}\n    port {port}\n    health \"tcp\"\n");
+        text += &self.start(Syntax::Kdl);
         text += "    limits memory=\"512MiB\" pids=100\n}\n";
         if let Some(business) = &self.business {
             text += &format!(
@@ -127,6 +127,46 @@ impl Scaffold {
             text += "\n// Every directory in it that has a SKILL.md.\nskills dir=\"skills\"\n";
         }
         text + "\n// A box that takes longer to be ready is stopped.\nbudget total=\"5s\"\n"
+    }
+
+    /// Returns the declarations of the agent's program and readiness, with comments.
+    fn start(&self, syntax: Syntax) -> String {
+        let (before, comment, is) = match syntax {
+            Syntax::Kdl => ("    ", "//", " "),
+            Syntax::Toml => ("", "#", " = "),
+        };
+        let line = |text: &str| format!("{before}{text}\n");
+        let says = |text: &str| line(&format!("{comment} {text}"));
+        let declares = |name: &str, value: &str| line(&format!("{name}{is}{value}"));
+        let none = declares("health", "\"none\"");
+        if self.waits {
+            let words = match syntax {
+                Syntax::Kdl => format!("\"{SLEEP}\" \"{FOREVER}\""),
+                Syntax::Toml => format!("[\"{SLEEP}\", \"{FOREVER}\"]"),
+            };
+            let waits = "The image exposes no port, so the box only waits, and is ready at once:";
+            let runs = format!("`boxlaunch run {} -- CMD` runs a command in it.", self.name);
+            let other = "A program of the image could take the place of both lines. If it is a server, declare its \
+                         `port` and `health`.";
+            return says(waits)
+                + &says(&runs)
+                + &says(other)
+                + &declares("entrypoint", &words)
+                + &none;
+        }
+        let program = self.entrypoint.as_ref().map(|it| in_quotes(syntax, it));
+        let program = program
+            .map(|it| says("The program that is started.") + &declares("entrypoint", &it))
+            .unwrap_or_default();
+        if self.entrypoint.is_some() && self.agent.may_only_wait() {
+            let at_once = "The box is ready at once. If the program is a server, declare its `port` and `health`.";
+            return program + &says(at_once) + &none;
+        }
+        let (reason, port) = self.agent.listens();
+        program
+            + &says(reason)
+            + &declares("port", &port.to_string())
+            + &declares("health", "\"tcp\"")
     }
 
     /// Returns the text in TOML.
@@ -148,12 +188,7 @@ impl Scaffold {
             agent.described(),
             in_quotes(Syntax::Toml, &agent.reference)
         );
-        if let Some(program) = &self.entrypoint {
-            let program = in_quotes(Syntax::Toml, program);
-            text += &format!("# The program that is started.\nentrypoint = {program}\n");
-        }
-        let (reason, port) = agent.listens();
-        text += &format!("# {reason}\nport = {port}\nhealth = \"tcp\"\n");
+        text += &self.start(Syntax::Toml);
         text += "limits = { memory = \"512MiB\", pids = 100 }\n";
         if let Some(business) = &self.business {
             text += &format!(

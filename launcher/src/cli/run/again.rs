@@ -73,6 +73,8 @@ fn paths(args: &RunArgs) -> impl Iterator<Item = Option<String>> {
         agent_socket,
         // The caller of `options` has the box, its name and the store.
         subject: _,
+        image: _,
+        built: _,
         name: _,
         replace: _,
         // The caller of an update is another process.

@@ -12,6 +12,7 @@ mod volumes;
 
 use std::fs::File;
 use std::net::TcpListener;
+use std::os::unix::process::parent_id;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -51,7 +52,7 @@ use super::screen::Screen;
 use super::terminal::{self, is_quiet};
 use super::variables::{self, Assigned};
 use super::{
-    detach, emulated, given_file, kept, lifecycle, memory, notify, pull, secrets, shares, task,
+    detach, emulated, given_file, image, kept, lifecycle, memory, notify, pull, secrets, shares, task,
 };
 use limits::Limits;
 use restart::Again;
@@ -70,6 +71,12 @@ pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<u8, Failure> {
         vmm::close_all_but(handed_over.as_slice())?;
     }
     let fetching = Instant::now();
+    let of_image = match image::before(args)? {
+        None => None,
+        Some(Ok(args)) => Some(args),
+        Some(Err(code)) => return Ok(code),
+    };
+    let args = of_image.as_ref().unwrap_or(args);
     // A detached, nested or restarted run continues a `boxlaunch run` that has already pulled the box.
     let is_first = !args.as_supervisor && handed_over.is_none() && !args.nested;
     if is_first && let Some(code) = pull::before(args)? {
@@ -88,10 +95,15 @@ pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<u8, Failure> {
     if !args.secrets.is_empty() && handed_over.is_none() {
         let (opened, _) = args.open()?;
         checked(args, &opened)?;
-        return Err(secrets::restart(&secrets::checked(args, opened.plan())?));
+        return Err(secrets::restart(
+            &secrets::checked(args, opened.plan())?,
+            image::own_words(args.built),
+        ));
     }
     if args.detach && !args.as_supervisor {
-        return detach::run(args.replaces.is_some(), args.with_parent);
+        let parent = args.with_parent.then(|| format!("--parent={}", parent_id()).into());
+        let words = image::own_words(args.built).into_iter().chain(parent);
+        return detach::run(args.replaces.is_some(), words.collect());
     }
     let signals = Rc::new(StopSignals::block()?);
     Limits::of(args)?.watch();

@@ -3,6 +3,8 @@
 //! clap's `requires` is not enough: clap does not demand a required argument that conflicts with another argument of the command
 //! line.
 
+use safe_text::shell_word;
+
 use crate::cli::error::{Failure, usage};
 
 use super::RunArgs;
@@ -26,6 +28,7 @@ pub(super) fn check(args: &RunArgs) -> Result<(), Failure> {
         return Err(usage("--again and --parent are for boxlaunch's own use", "leave them out"));
     }
     check_restart(args)?;
+    check_subject(args)?;
     if !args.command.is_empty() {
         return Ok(());
     }
@@ -41,6 +44,32 @@ pub(super) fn check(args: &RunArgs) -> Result<(), Failure> {
         "add the command, after --".to_owned()
     };
     Err(usage(&format!("{option} is for a command, and this run has none"), &help))
+}
+
+/// Refuses a run of nothing, of a box and an image, and of an image without a command: the agent of such a box only waits.
+fn check_subject(args: &RunArgs) -> Result<(), Failure> {
+    let has_purpose = !args.command.is_empty() || args.detach || args.until_ready;
+    let (message, help) = match (&args.image, args.names_box()) {
+        (None, true) => return Ok(()),
+        (None, false) => (
+            "no box is named",
+            "name a box: `boxlaunch images` lists those of the store; or an image: `--image IMAGE -- CMD`".to_owned(),
+        ),
+        (Some(_), true) => {
+            let word = args.subject.word().to_string_lossy();
+            let help = format!("a command to run in the image comes after `--`: `-- {}`", shell_word(&*word));
+            ("--image takes the place of BOX", help)
+        }
+        (Some(_), false) if has_purpose => return Ok(()),
+        (Some(_), false) => (
+            "a box of --image starts no program by itself",
+            "add the command after `--`, as in `-it -- sh`; with --detach, the box runs until `boxlaunch stop`, and \
+             `boxlaunch exec` runs commands in it; a box that starts the image's own program needs a Boxfile: \
+             `boxbuild init IMAGE`"
+                .to_owned(),
+        ),
+    };
+    Err(usage(message, &help))
 }
 
 /// Refuses a policy of restarts where nothing would apply it.
@@ -149,6 +178,15 @@ mod tests {
         decision("max_scratch", &["--max-scratch", "1GiB"], &[EMULATED]),
         decision("disk", &["--disk", "1GiB"], &[NONE]),
         outside("expect", &["--expect", DIGEST]),
+        // The virtual host gets the box that was made of the image.
+        Decision {
+            refused: &[&["agent", "task", "result", "emulated"]],
+            ..outside("image", &["--image", "i"])
+        },
+        Decision {
+            refused: &[&["agent", "task", "result", "emulated"]],
+            ..outside("built", &["--image", "i", "--built", DIGEST])
+        },
         // The virtual host gets the whole box, so it needs neither a store nor a registry.
         outside("store", &["--store", "s"]),
         outside("pull", &["--pull", "never"]),
@@ -196,7 +234,8 @@ mod tests {
 
     fn parsed(mode: &Mode, words: &[&str]) -> Option<RunArgs> {
         let (_, before, after) = *mode;
-        RunArgs::of_words(["x.box"].iter().chain(before).chain(words).chain(after)).ok()
+        let subject: &[&str] = if words.contains(&"--image") { &[] } else { &["x.box"] };
+        RunArgs::of_words(subject.iter().chain(before).chain(words).chain(after)).ok()
     }
 
     /// Returns a plan with the declaration that the option `id` needs. For example, `secrets` needs a declared secret.
@@ -285,6 +324,11 @@ mod tests {
         error: --timeout is for a command, and this run has none
           = help: leave it out: the box runs for its agent alone
         ");
+        let without =
+            |words: &[&str]| check(&RunArgs::of_words(words).unwrap()).unwrap_err().text();
+        insta::assert_snapshot!(without(&["--image", "python:3.12"]), @"");
+        insta::assert_snapshot!(without(&["--image", "python:3.12", "sh"]), @"");
+        insta::assert_snapshot!(without(&["--rm"]), @"");
         insta::assert_snapshot!(refused(&["--name", "n", "--host-kernel", "k"]), @"
         error: --host-kernel is for --emulated, and this run is not emulated
           = help: add --emulated, or leave it out

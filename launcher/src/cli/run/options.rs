@@ -44,11 +44,21 @@ use cli_common::store::BoxArgument;
 ///
 /// A signal (SIGINT, SIGTERM, SIGHUP) shuts the box down; a second one kills it. A box with declarations that this version
 /// does not support is not started.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 #[command(after_help = EXAMPLES)]
+#[command(override_usage = "boxlaunch run [OPTIONS] <BOX> [-- <CMD>...]\n       \
+    boxlaunch run [OPTIONS] --image <IMAGE> -- <CMD>...")]
+#[command(mut_arg("box", |it| it.required(false).default_value(NO_BOX).hide_default_value(true)))]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(in crate::cli) subject: BoxArgument,
+    /// Run CMD in this image, such as python:3.12, instead of a box: `boxbuild build --image` makes a box of it first, unless the
+    /// store has that box. The box has no network, and starts no program of the image.
+    #[arg(long, value_name = "IMAGE")]
+    pub(in crate::cli) image: Option<String>,
+    /// Be the process that runs the box that was made of the image.
+    #[arg(long, hide = true, requires = "image", value_name = "DIGEST")]
+    pub(in crate::cli) built: Option<Digest>,
     /// Print one JSON object at the end, which contains the programs' output.
     #[arg(long)]
     pub(crate) json: bool,
@@ -120,7 +130,7 @@ pub(crate) struct RunArgs {
     /// Start the box only if it has this digest.
     #[arg(long, value_name = "DIGEST")]
     pub(in crate::cli) expect: Option<Digest>,
-    /// When to pull the box of a registry [default: missing].
+    /// When to pull the box of a registry, or to ask the registry of --image which image the tag names [default: missing].
     #[arg(long, value_enum, value_name = "POLICY")]
     pub(in crate::cli) pull: Option<PullPolicy>,
     #[command(flatten)]
@@ -214,6 +224,9 @@ pub(crate) struct RunArgs {
     pub(in crate::cli) options: CommandOptions,
 }
 
+/// The argument BOX of a command line that has none. No command line can have this word. clap itself requires BOX or `--image` only
+/// with a message that names CMD, too.
+const NO_BOX: &str = "\0";
 /// The default of `--health-interval`, in seconds.
 const HEALTH_INTERVAL: u32 = 10;
 
@@ -226,6 +239,11 @@ impl RunArgs {
     /// Returns whether the box's disk outlives the run.
     pub(super) const fn keeps_disk(&self) -> bool {
         self.detach && !self.rm
+    }
+
+    /// Returns whether the command line has BOX.
+    pub(super) fn names_box(&self) -> bool {
+        self.subject.word() != NO_BOX
     }
 
     /// Returns the policy for a missing layer of the jail.
@@ -243,6 +261,8 @@ impl RunArgs {
         // Destructures the struct, so that a new option does not compile until it is handled.
         let Self {
             subject: _,
+            image: _,
+            built: _,
             verify: _,
             console: _,
             agent_socket: _,
@@ -432,6 +452,7 @@ Examples:
   boxlaunch run ./hello.box
   boxlaunch run ./hello.box -- sh -c 'echo $((40 + 2))'
   boxlaunch run ./hello.box -it -- sh
+  boxlaunch run --image python:3.12 -- python -c 'print(40 + 2)'
   boxlaunch run ./hello.box -i -e LANG=C -w /tmp -u nobody --timeout 60 -- sort <words.txt
   boxlaunch run ./hello.box --budget report -- sh -c 'hostname; ls /a3s/skills'
   boxlaunch run ./NAME.box --in agent -- python3 -c 'print(40 + 2)'
