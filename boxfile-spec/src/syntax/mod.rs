@@ -6,6 +6,7 @@
 pub(crate) mod allowance;
 mod foreign;
 pub(crate) mod kdl;
+mod recipe;
 pub(crate) mod toml;
 pub(crate) mod tree;
 pub(crate) mod word;
@@ -18,12 +19,16 @@ use diagnostics::{Diagnostic, Sink, Source, Span, Syntax, edited};
 
 /// Reads a text, as far as the allowance permits. Parts that cannot be read are reported and left out.
 pub(crate) fn read(source: &Source, allowance: &mut Allowance, sink: &Sink) -> Tree {
+    if let Some(error) = recipe::dockerfile(source) {
+        sink.report(error);
+        return Tree::default();
+    }
     let own = Sink::default();
     let mut tree = match source.syntax {
         Syntax::Kdl => kdl::read(&source.text, allowance, &own),
         Syntax::Toml => toml::read(&source.text, allowance, &own),
     };
-    let found = own.into_found();
+    let mut found = own.into_found();
     let known = |node: &Node| !node.broken && schema::find(schema::TOP, &node.name.value).is_some();
     if !found.is_empty()
         && !tree.nodes.iter().any(known)
@@ -38,6 +43,7 @@ pub(crate) fn read(source: &Source, allowance: &mut Allowance, sink: &Sink) -> T
         sink.report(error);
         return Tree::default();
     }
+    let recipe = recipe::take(&mut tree, source, &mut found);
     // A declaration may be missing because its text is malformed, so it is not reported as missing.
     tree.complete &= found.is_empty();
     let hidden = hidden(source, &found);
@@ -45,7 +51,7 @@ pub(crate) fn read(source: &Source, allowance: &mut Allowance, sink: &Sink) -> T
     tree.nodes.iter_mut().for_each(|node| break_at(node, &places));
     // Reports the exceeded allowance first, because the other errors could fill the sink.
     let exceeded = allowance.error();
-    let all = exceeded.into_iter().chain(hidden).chain(found);
+    let all = exceeded.into_iter().chain(recipe).chain(hidden).chain(found);
     all.for_each(|error| sink.report(error));
     tree
 }

@@ -51,6 +51,7 @@ fn reference(value: &Value, name: &str) -> Result<ImageRef, Diagnostic> {
         return Err(DECLARATION_ERRORS.about("image-empty", name, value.span));
     }
     let whole = String::read(value, name, Kind::Path)?;
+    check_kept(value, &whole)?;
     check_password(value, &whole)?;
     let (text, digest) = split_digest(value, &whole)?;
     let form = WITH_PATH.into_iter().find_map(|form| Some((form, text.strip_prefix(form)?)));
@@ -82,6 +83,22 @@ fn check_password(value: &Value, text: &str) -> Result<(), Diagnostic> {
         return Ok(());
     }
     Err(DECLARATION_ERRORS.at("image-password", value.span).hiding(value.span))
+}
+
+/// The forms of a reference to an image that a container engine keeps, as skopeo writes them, with the program of the engine.
+const KEPT: [(&str, &str); 2] = [("docker-daemon:", "docker"), ("containers-storage:", "podman")];
+
+/// Refuses the image of a container engine. The help says how to write it to a file.
+fn check_kept(value: &Value, text: &str) -> Result<(), Diagnostic> {
+    let kept = |(form, engine)| Some((text.strip_prefix(form)?, engine));
+    let Some((name, engine)) = KEPT.into_iter().find_map(kept) else { return Ok(()) };
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || ".:/_-".contains(c);
+    let is_name = (1..=100).contains(&name.len()) && name.chars().all(is_plain);
+    let name = if is_name { name } else { "NAME" };
+    let help = format!(
+        "write the image to a file: `{engine} save -o image.tar {name}`; its reference is then \"{DOCKER_ARCHIVE}image.tar\""
+    );
+    Err(unfit(value, text, "image-daemon").with_help(help))
 }
 
 /// Splits off the digest after an `@`.

@@ -668,3 +668,108 @@ fn options_of_docker_that_are_properties_here() {
        = help: did you mean `box`?
     ");
 }
+
+#[test]
+fn a_dockerfile() {
+    let text = "# syntax=docker/dockerfile:1\nFROM python:3.12-slim AS base\nRUN apt-get update && \\\n    apt-get install -y git\n\
+                COPY . /app\nCMD [\"python\", \"app.py\"]\n";
+    assert_snapshot!(errors(text), @r#"
+    error: a Boxfile declares a box of finished images, and `FROM` makes an image
+      --> Boxfile:2:1
+       |
+     2 | FROM python:3.12-slim AS base
+       | ^^^^ not in a Boxfile
+       |
+       = help: make the image with a Dockerfile: `docker build -t NAME .` or `podman build -t NAME .`; push it to a registry, or write it to a file with `docker save -o image.tar NAME` (or `podman save`); then name it in `agent`, as `image "HOST/NAME:TAG"` or `image "docker-archive:image.tar"`
+    "#);
+    assert_snapshot!(errors("ARG V=1\nfrom a:$V\n"), @r#"
+    error: a Boxfile declares a box of finished images, and `ARG` makes an image
+      --> Boxfile:1:1
+       |
+     1 | ARG V=1
+       | ^^^ not in a Boxfile
+       |
+       = help: make the image with a Dockerfile: `docker build -t NAME .` or `podman build -t NAME .`; push it to a registry, or write it to a file with `docker save -o image.tar NAME` (or `podman save`); then name it in `agent`, as `image "HOST/NAME:TAG"` or `image "docker-archive:image.tar"`
+    "#);
+}
+
+#[test]
+fn what_makes_an_image_in_a_boxfile() {
+    assert_snapshot!(errors("box \"b\"\nFROM python:3.12\nRUN apt-get install -y 'git'\nCOPY . /app\n"), @r#"
+    error: a Boxfile declares a box of finished images, and `FROM` makes an image
+      --> Boxfile:2:1
+       |
+     2 | FROM python:3.12
+       | ^^^^ not in a Boxfile
+       |
+       = help: make the image with a Dockerfile: `docker build -t NAME .` or `podman build -t NAME .`; push it to a registry, or write it to a file with `docker save -o image.tar NAME` (or `podman save`); then name it in `agent`, as `image "HOST/NAME:TAG"` or `image "docker-archive:image.tar"`
+    "#);
+    assert_snapshot!(file_errors("packages \"git\" \"curl\""), @r#"
+    error: a Boxfile declares a box of finished images, and `packages` makes an image
+      --> Boxfile:3:1
+       |
+     3 | packages "git" "curl"
+       | ^^^^^^^^ not in a Boxfile
+       |
+       = help: make the image with a Dockerfile: `docker build -t NAME .` or `podman build -t NAME .`; push it to a registry, or write it to a file with `docker save -o image.tar NAME` (or `podman save`); then name it in `agent`, as `image "HOST/NAME:TAG"` or `image "docker-archive:image.tar"`
+    "#);
+    assert_snapshot!(agent_errors("run \"apt-get update && apt-get install -y git\"\nport 0"), @r#"
+    error: a Boxfile declares a box of finished images, and `run` makes an image
+      --> Boxfile:4:1
+       |
+     4 | run "apt-get update && apt-get install -y git"
+       | ^^^ not in a Boxfile
+       |
+       = help: make the image with a Dockerfile: `docker build -t NAME .` or `podman build -t NAME .`; push it to a registry, or write it to a file with `docker save -o image.tar NAME` (or `podman save`); then name it in `agent`, as `image "HOST/NAME:TAG"` or `image "docker-archive:image.tar"`
+
+    error: `port` is out of range
+      --> Boxfile:5:6
+       |
+     5 | port 0
+       |      ^ must be from 1 to 65535
+    "#);
+    let toml = "box = \"b\"\npackages = [\"git\"]\n[agent]\nimage = \"oci:i\"\nrun = \"make\"\n";
+    assert_snapshot!(shown(&read(&[("Boxfile.toml", toml)], None)), @r#"
+    error: a Boxfile declares a box of finished images, and `packages` makes an image
+      --> Boxfile.toml:2:1
+       |
+     2 | packages = ["git"]
+       | ^^^^^^^^ not in a Boxfile
+       |
+       = help: make the image with a Dockerfile: `docker build -t NAME .` or `podman build -t NAME .`; push it to a registry, or write it to a file with `docker save -o image.tar NAME` (or `podman save`); then name it in `agent`, as `image "HOST/NAME:TAG"` or `image "docker-archive:image.tar"`
+    "#);
+    // Only declarations are meant, and no names that a user chooses.
+    assert_snapshot!(agent_errors("env RUN=\"1\" FROM=\"2\"\nport 0"), @"
+    error: `port` is out of range
+      --> Boxfile:5:6
+       |
+     5 | port 0
+       |      ^ must be from 1 to 65535
+    ");
+}
+
+#[test]
+fn images_that_a_container_engine_keeps() {
+    assert_snapshot!(file_errors_of_image("docker-daemon:python:3.12"), @r#"
+    error: `docker-daemon:python:3.12` is kept by another program, which boxbuild does not ask
+      --> Boxfile:3:11
+       |
+     3 |     image "docker-daemon:python:3.12"
+       |           ^^^^^^^^^^^^^^^^^^^^^^^^^^^ not in a file or a registry
+       |
+       = help: write the image to a file: `docker save -o image.tar python:3.12`; its reference is then "docker-archive:image.tar"
+    "#);
+    assert_snapshot!(file_errors_of_image("containers-storage:[overlay@/var/lib]x"), @r#"
+    error: `containers-storage:[overlay@/var/lib]x` is kept by another program, which boxbuild does not ask
+      --> Boxfile:3:11
+       |
+     3 |     image "containers-storage:[overlay@/var/lib]x"
+       |           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ not in a file or a registry
+       |
+       = help: write the image to a file: `podman save -o image.tar NAME`; its reference is then "docker-archive:image.tar"
+    "#);
+}
+
+fn file_errors_of_image(image: &str) -> String {
+    errors(&format!("box \"b\"\nagent {{\n    image \"{image}\"\n}}\n"))
+}
