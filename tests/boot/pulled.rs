@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::LazyLock;
 
+use testbed::hello::TAG;
 use testbed::prerequisites::{docker_registry, with_program};
 use testbed::{DockerRegistry, Workspace};
 
@@ -32,6 +33,17 @@ su me -c 'export HOME=/tmp/home XDG_RUNTIME_DIR=/tmp/home BOXBUILD_STORE_RO=/tmp
 boxlaunch images -q; boxlaunch run -q --jail best-effort localhost:5000/acme/hello:v1 -- echo ran; ls -A .cache/boxbuild/blobs 2>/dev/null'
 state | diff /tmp/before - && echo unchanged";
 
+/// Uses a separate store. boxbuild lies beside boxlaunch.
+const IMAGE: &str =
+    "export BOXBUILD_STORE=/tmp/image BOXBUILD_INIT=/box-init BOXBUILD_KERNEL=/kernel; cd /tmp
+run() { boxlaunch run -q --image localhost:5000/acme/base:3.12 \"$@\"; }";
+/// The first run of an image asks the registry, and a detached one is as any other box.
+const IMAGE_FIRST: &str = "boxlaunch run --image localhost:5000/acme/base:3.12 -w /tmp -e A=1 -- sh -c 'echo ran in $PWD with $A'
+boxlaunch images -q; run -d --name i; boxlaunch exec i cat /proc/1/comm; boxlaunch stop i; ls *.box Boxfile* 2>/dev/null";
+/// Later runs do not ask the registry, which has stopped.
+const IMAGE_AGAIN: &str = "run -- echo ran; run --pull never --json -- true | grep -o '\"exit_code\":0'
+run --pull always -- true; echo $?; chmod 777 /bin/boxbuild; run -- true; echo $?; chmod 755 /bin/boxbuild";
+
 /// The page's `bash` blocks, which build and push, run on the host of the test. Its `console` blocks run in the virtual host.
 const PAGE: &str = include_str!("../../docs/shipping.md");
 /// The registry that the page uses. A local one replaces it.
@@ -49,6 +61,7 @@ static RUN: LazyLock<(Digests, BTreeMap<String, Step>)> = LazyLock::new(|| {
     let config = project.path().join("registries.toml");
     fs::write(&config, format!("[registry.\"{}\"]\nplain-http = true\n", registry.host())).unwrap();
     let digests = build(project.path(), &config, &registry.host());
+    registry.push(&project.path().join("images/business"), TAG, "acme/base:3.12").unwrap();
     let config = project.path().join("registry.yml");
     fs::write(&config, CONFIG).unwrap();
     let mut scenario = Scenario::default().script(20, "serve", SERVE);
@@ -72,7 +85,9 @@ static RUN: LazyLock<(Digests, BTreeMap<String, Step>)> = LazyLock::new(|| {
             "boxlaunch run -q -d --name a localhost:5000/acme/hello@$REGISTRY; boxlaunch exec a echo ran; boxlaunch stop a",
         ),
         ("page", &page_script()),
+        ("image", &format!("{IMAGE}; {IMAGE_FIRST}")),
         ("stop", "killall docker-registry"),
+        ("image-again", &format!("{IMAGE}; {IMAGE_AGAIN}")),
         (
             "again",
             "boxlaunch run -q localhost:5000/acme/hello:v1@$BOX -- echo ran; boxlaunch run -q localhost:5000/acme/hello:v1@$REGISTRY -- echo ran",
@@ -83,7 +98,7 @@ static RUN: LazyLock<(Digests, BTreeMap<String, Step>)> = LazyLock::new(|| {
         let script = script.replace("$OTHER", &format!("sha256:{}", "7".repeat(64)));
         let script = script.replace("$BOX", &digests[0]).replace("$REGISTRY", &digests[1]);
         let variables = "export BOXBUILD_STORE=/tmp/store XDG_CONFIG_HOME=/tmp/config HOME=/tmp";
-        scenario = scenario.script(40, name, &format!("{variables}; {script}"));
+        scenario = scenario.script(120, name, &format!("{variables}; {script}"));
     }
     let server = docker_registry(&Workspace::find(), &mut |line| println!("{line}")).unwrap();
     let host = tools().host.clone().disk(registry.data(), "/registry");
@@ -91,6 +106,8 @@ static RUN: LazyLock<(Digests, BTreeMap<String, Step>)> = LazyLock::new(|| {
         .file(config, "/registry.yml")
         .file(project.path().join("hello.tar"), "/project/hello.tar");
     let host = with_program(host, &server, "/bin/docker-registry").unwrap();
+    let host = with_program(host, &tools().programs.boxbuild, "/bin/boxbuild").unwrap();
+    let host = host.file(&tools().programs.box_init, "/box-init").file(&tools().kernel, "/kernel");
     (digests, scenario.start(&host))
 });
 
@@ -150,6 +167,21 @@ fn what_the_store_has_needs_no_registry() {
     assert_eq!(again.stdout, "ran\nran\n", "{again:?}");
     let gone = step("gone");
     assert!(gone.stdout.contains("\"server-unreachable\""), "{gone:?}");
+}
+
+#[test]
+fn a_command_runs_in_an_image_and_the_registry_is_asked_once() {
+    let first = step("image");
+    let expected = "ran in /tmp with 1\nlocalhost-5000-acme-base-3-12\ni\nbox-init\ni\n";
+    assert_eq!(first.stdout, expected, "{first:?}");
+    assert!(first.stderr.contains("built: localhost-5000-acme-base-3-12 (rootfs "), "{first:?}");
+    assert!(!first.stderr.contains("from the store"), "{first:?}");
+    let again = step("image-again");
+    assert_eq!(again.stdout, "ran\n\"exit_code\":0\n1\n2\n", "{again:?}");
+    let refused =
+        "error: boxbuild is not started: /bin/boxbuild: everybody can write to /bin/boxbuild";
+    assert!(again.stderr.contains("Connection refused"), "{again:?}");
+    assert!(again.stderr.contains(refused), "{again:?}");
 }
 
 #[test]

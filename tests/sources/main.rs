@@ -7,6 +7,7 @@
 mod checkout;
 mod forms;
 mod hosts;
+mod image;
 mod init;
 mod pinned;
 mod rebuilt;

@@ -42,7 +42,7 @@ fn from_the_images_that_are_there() {
     // The component that is started with the box. The image runs `/agent/bin/agent`.
     agent {
         image "oci:images/agent"
-        // A guess: the image exposes no port. The box is ready when it accepts a connection.
+        // A guess: the image exposes no port, and has no `sleep` for a box that only waits. The box is ready when the port accepts a connection.
         port 4088
         health "tcp"
         limits memory="512MiB" pids=100
@@ -80,7 +80,7 @@ fn in_toml() {
     # The component that is started with the box. The image runs `/agent/bin/agent`.
     [agent]
     image = "oci:images/agent"
-    # A guess: the image exposes no port. The box is ready when it accepts a connection.
+    # A guess: the image exposes no port, and has no `sleep` for a box that only waits. The box is ready when the port accepts a connection.
     port = 4088
     health = "tcp"
     limits = { memory = "512MiB", pids = 100 }

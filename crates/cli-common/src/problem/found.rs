@@ -46,7 +46,11 @@ impl From<&FindError> for Explanation {
                 (BoxNotFound, text).into()
             }
             FindError::Image { text } => {
-                (BoxNotFound, format!("`boxbuild init {}` begins a box from it", shell_word(text))).into()
+                let word = shell_word(text);
+                let text = format!(
+                    "`boxlaunch run --image {word} -- CMD` runs a command in it, and `boxbuild init {word}` begins a box from it"
+                );
+                (BoxNotFound, text).into()
             }
             FindError::File(path) => (
                 BoxNotFound,
@@ -55,7 +59,11 @@ impl From<&FindError> for Explanation {
                 .into(),
             FindError::NoHost { text } => (
                 Usage,
-                format!("a box of a registry is named with the host, such as ghcr.io/acme/hello:v1; a directory is written ./{text}"),
+                format!(
+                    "a box of a registry is named with the host, such as ghcr.io/acme/hello:v1; a directory is written ./{text}; \
+                     `boxlaunch run --image {} -- CMD` runs a command in an image",
+                    shell_word(text)
+                ),
             )
                 .into(),
             FindError::BadRemote { .. } => (

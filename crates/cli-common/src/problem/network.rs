@@ -79,9 +79,10 @@ impl From<&BoxRegistryError> for Explanation {
             BoxRegistryError::Registry(source) => source.into(),
             BoxRegistryError::Open(source) => source.into(),
             BoxRegistryError::Store(source) => source.into(),
-            BoxRegistryError::NotABox { .. } => {
-                row(BoxNotFound, "`boxbuild push` sends boxes; name an image in a Boxfile")
-            }
+            BoxRegistryError::NotABox { .. } => row(
+                BoxNotFound,
+                "`boxbuild push` sends boxes; an image is named in a Boxfile, or with `boxlaunch run --image IMAGE -- CMD`",
+            ),
             BoxRegistryError::Malformed { .. } => {
                 row(RegistryInvalid, "push the box again, with `boxbuild push --again`")
             }
