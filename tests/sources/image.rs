@@ -83,7 +83,10 @@ fn an_image_without_sleep_is_refused_with_the_way_to_a_boxfile() {
     let ran = scene.run(&["build", "--image", &image]);
     assert_eq!(ran.code, 1, "{}", ran.notes);
     let notes: Vec<_> = ran.notes.lines().filter(|it| !it.starts_with("fetch")).collect();
-    insta::assert_snapshot!(shown(&notes.join("\n").replace(&scene.registry.host(), "HOST")), @"");
+    insta::assert_snapshot!(shown(&notes.join("\n").replace(&scene.registry.host(), "HOST")), @"
+    error: the image docker://HOST/team/agent:v1 has no `sleep` in its PATH, with which a box of --image waits
+      = help: `boxbuild init IMAGE --entrypoint PROGRAM` begins a Boxfile for a program of the image that keeps running
+    ");
 }
 
 /// Writes a Boxfile for the image, checks and builds it, and returns its text.

@@ -316,6 +316,7 @@ mod tests {
         error: unexpected argument '--link' found
 
         Usage: boxlaunch run [OPTIONS] <BOX> [-- <CMD>...]
+               boxlaunch run [OPTIONS] --image <IMAGE> -- <CMD>...
 
         For more information, try '--help'.
         ");

@@ -326,9 +326,18 @@ mod tests {
         ");
         let without =
             |words: &[&str]| check(&RunArgs::of_words(words).unwrap()).unwrap_err().text();
-        insta::assert_snapshot!(without(&["--image", "python:3.12"]), @"");
-        insta::assert_snapshot!(without(&["--image", "python:3.12", "sh"]), @"");
-        insta::assert_snapshot!(without(&["--rm"]), @"");
+        insta::assert_snapshot!(without(&["--image", "python:3.12"]), @"
+        error: a box of --image starts no program by itself
+          = help: add the command after `--`, as in `-it -- sh`; with --detach, the box runs until `boxlaunch stop`, and `boxlaunch exec` runs commands in it; a box that starts the image's own program needs a Boxfile: `boxbuild init IMAGE`
+        ");
+        insta::assert_snapshot!(without(&["--image", "python:3.12", "sh"]), @"
+        error: --image takes the place of BOX
+          = help: a command to run in the image comes after `--`: `-- sh`
+        ");
+        insta::assert_snapshot!(without(&["--rm"]), @"
+        error: no box is named
+          = help: name a box: `boxlaunch images` lists those of the store; or an image: `--image IMAGE -- CMD`
+        ");
         insta::assert_snapshot!(refused(&["--name", "n", "--host-kernel", "k"]), @"
         error: --host-kernel is for --emulated, and this run is not emulated
           = help: add --emulated, or leave it out

@@ -48,7 +48,8 @@ use cli_common::store::BoxArgument;
 #[command(after_help = EXAMPLES)]
 #[command(override_usage = "boxlaunch run [OPTIONS] <BOX> [-- <CMD>...]\n       \
     boxlaunch run [OPTIONS] --image <IMAGE> -- <CMD>...")]
-#[command(mut_arg("box", |it| it.required(false).default_value(NO_BOX).hide_default_value(true)))]
+// `mut_arg` moves the argument to the end, so that both arguments need their numbers.
+#[command(mut_arg("box", |it| it.index(1).required(false).default_value(NO_BOX).hide_default_value(true)))]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(in crate::cli) subject: BoxArgument,
@@ -218,14 +219,13 @@ pub(crate) struct RunArgs {
     #[arg(long, conflicts_with = "command")]
     pub(in crate::cli) until_ready: bool,
     /// The command to run, and its arguments.
-    #[arg(last = true, value_name = "CMD")]
+    #[arg(last = true, index = 2, value_name = "CMD")]
     pub(in crate::cli) command: Vec<String>,
     #[command(flatten)]
     pub(in crate::cli) options: CommandOptions,
 }
 
-/// The argument BOX of a command line that has none. No command line can have this word. clap itself requires BOX or `--image` only
-/// with a message that names CMD, too.
+/// The argument BOX of a command line that has none. No command line can have this word.
 const NO_BOX: &str = "\0";
 /// The default of `--health-interval`, in seconds.
 const HEALTH_INTERVAL: u32 = 10;
