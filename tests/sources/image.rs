@@ -105,9 +105,68 @@ fn initialized(scene: &Scene, options: &[&str], file: &str) -> String {
 #[test]
 fn init_of_a_base_image_writes_a_box_that_waits() {
     let scene = scene();
-    insta::assert_snapshot!(initialized(&scene, &[], "Boxfile"), @"");
-    insta::assert_snapshot!(initialized(&scene, &["--toml"], "Boxfile.toml"), @"");
-    insta::assert_snapshot!(initialized(&scene, &["--entrypoint", "/bin/sh"], "Boxfile"), @"");
+    insta::assert_snapshot!(initialized(&scene, &[], "Boxfile"), @r#"
+    // `boxbuild build` builds this box; `boxlaunch run base` starts it.
+    // Every declaration: docs/boxfile.md, or `boxbuild schema --reference`.
+    box "base"
+
+    // The component that is started with the box. The image runs `sh`.
+    agent {
+        image "HOST/team/base:3.12"
+        // The image exposes no port, so the box only waits, and is ready at once:
+        // `boxlaunch run base -- CMD` runs a command in it.
+        // A program of the image could take the place of both lines. If it is a server, declare its `port` and `health`.
+        entrypoint "sleep" "infinity"
+        health "none"
+        limits memory="512MiB" pids=100
+    }
+
+    // Every directory in it that has a SKILL.md.
+    skills dir="skills"
+
+    // A box that takes longer to be ready is stopped.
+    budget total="5s"
+    "#);
+    insta::assert_snapshot!(initialized(&scene, &["--toml"], "Boxfile.toml"), @r#"
+    # `boxbuild build` builds this box; `boxlaunch run base` starts it.
+    # Every declaration: docs/boxfile.md, or `boxbuild schema --reference`.
+    box = "base"
+    # A box that takes longer to be ready is stopped.
+    budget = { total = "5s" }
+    # Every directory in it that has a SKILL.md.
+    skills = { dir = "skills" }
+
+    # The component that is started with the box. The image runs `sh`.
+    [agent]
+    image = "HOST/team/base:3.12"
+    # The image exposes no port, so the box only waits, and is ready at once:
+    # `boxlaunch run base -- CMD` runs a command in it.
+    # A program of the image could take the place of both lines. If it is a server, declare its `port` and `health`.
+    entrypoint = ["sleep", "infinity"]
+    health = "none"
+    limits = { memory = "512MiB", pids = 100 }
+    "#);
+    insta::assert_snapshot!(initialized(&scene, &["--entrypoint", "/bin/sh"], "Boxfile"), @r#"
+    // `boxbuild build` builds this box; `boxlaunch run base` starts it.
+    // Every declaration: docs/boxfile.md, or `boxbuild schema --reference`.
+    box "base"
+
+    // The component that is started with the box. The image runs `sh`.
+    agent {
+        image "HOST/team/base:3.12"
+        // The program that is started.
+        entrypoint "/bin/sh"
+        // The box is ready at once. If the program is a server, declare its `port` and `health`.
+        health "none"
+        limits memory="512MiB" pids=100
+    }
+
+    // Every directory in it that has a SKILL.md.
+    skills dir="skills"
+
+    // A box that takes longer to be ready is stopped.
+    budget total="5s"
+    "#);
 }
 
 #[test]
