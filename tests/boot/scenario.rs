@@ -1,11 +1,13 @@
 //! Runs several commands one after the other in one start of the virtual host.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Condvar, LazyLock, Mutex};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use testbed::prerequisites::{guest_kernel, host_kernel, with_busybox};
@@ -172,7 +174,9 @@ impl Step {
 
 /// The right to run a virtual host. A virtual host keeps one CPU busy, so there are as many turns as CPUs. A test that waits,
 /// for a turn or for a start that it shares with other tests, has none.
-pub(crate) struct Turn;
+pub(crate) struct Turn {
+    began: Instant,
+}
 
 static FREE: LazyLock<Mutex<usize>> =
     LazyLock::new(|| Mutex::new(thread::available_parallelism().map_or(1, usize::from)));
@@ -182,15 +186,26 @@ impl Turn {
     pub(crate) fn take() -> Self {
         let free = GIVEN_BACK.wait_while(FREE.lock().unwrap(), |free| *free == 0);
         *free.unwrap() -= 1;
-        Self
+        Self { began: Instant::now() }
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
+        note_time(self.began.elapsed());
         *FREE.lock().unwrap() += 1;
         GIVEN_BACK.notify_one();
     }
+}
+
+/// Adds a duration and the name of this test, which is the thread's, to the file that `cargo xtask test` names.
+fn note_time(taken: Duration) {
+    let Some(path) = std::env::var_os(Artefacts::BOOT_TIMES) else { return };
+    let thread = thread::current();
+    let line = format!("{:.1} {}\n", taken.as_secs_f64(), thread.name().unwrap_or_default());
+    let file = File::options().create(true).append(true).open(path);
+    // The durations are only for people to read.
+    drop(file.and_then(|mut file| file.write_all(line.as_bytes())));
 }
 
 /// Returns the shell line that runs a command in the business component of a box, and prints the report.

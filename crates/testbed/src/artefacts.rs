@@ -130,6 +130,13 @@ impl Artefacts {
     /// The environment variable that is set if the programs were just built. [`Self::build`] then does not run cargo again.
     pub const BUILT: &str = "BOXBUILD_TESTS_BUILT";
 
+    /// The environment variable that names the file to which the boots add their durations; see [`Self::BOOTS_FILE`].
+    pub const BOOT_TIMES: &str = "BOXBUILD_TESTS_BOOT_TIMES";
+
+    /// The name of this file below the build output. A line has the seconds that a start of the virtual host took, and the test
+    /// that has started it.
+    pub const BOOTS_FILE: &str = "boot-times";
+
     /// Builds all programs for tests. This takes seconds if no source has changed.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 //! fails, the others still run.
 
 mod again;
+mod longest;
 mod programs;
 mod ran;
 mod run;

@@ -9,6 +9,7 @@ use testbed::{Artefacts, KitError, Result, Workspace};
 use tool_output::say;
 
 use super::again::{Failure, Flaky, may_be_chance};
+use super::longest;
 use super::programs::TestProgram;
 use super::ran::Ran;
 
@@ -48,6 +49,7 @@ impl Tests<'_> {
     pub(super) fn run(self, programs: Vec<TestProgram>) -> Result<Vec<String>> {
         let state = State { waiting: programs.into(), ..State::default() };
         let state = Mutex::new(state);
+        longest::clear(self.workspace);
         thread::scope(|scope| {
             for _ in 0..LANES {
                 scope.spawn(|| while self.next(&state).is_some() {});
@@ -55,7 +57,9 @@ impl Tests<'_> {
         });
         let mut state = state.into_inner().unwrap_or_else(PoisonError::into_inner);
         self.try_again(&mut state);
-        state.summary(self.passed_before)
+        let mut lines = longest::lines(self.workspace);
+        lines.extend(state.summary(self.passed_before)?);
+        Ok(lines)
     }
 
     /// Runs the next waiting program. Returns `None` if no program is waiting.
@@ -118,6 +122,7 @@ impl Tests<'_> {
         }
         if program.boots() {
             command.env("RUST_TEST_THREADS", BOOTING);
+            command.env(Artefacts::BOOT_TIMES, longest::file(self.workspace));
         }
         if self.all {
             let only = self.passed_before && tests.is_empty();
