@@ -55,7 +55,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         let text = hello.replace("business {", &format!("business {{\n    {declared}"));
         fs::write(&boxfile, text).unwrap();
         bake(&boxfile, &tools.programs.box_init, &bundle);
-        host = host.disk(bundle, format!("/{name}"));
+        host = host.file(bundle, format!("/{name}"));
     }
     let waiting = |script: &str| format!("{WAIT}{script}");
     Scenario::default()

@@ -170,7 +170,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     });
     let host = boxes
         .iter()
-        .fold(host, |host, (name, text)| host.disk(made(name, text), format!("/{name}")));
+        .fold(host, |host, (name, text)| host.file(made(name, text), format!("/{name}")));
     let timed = |script: &str| format!("{TIMED}\n{script}");
     let page = commands(PAGE).into_iter().enumerate().fold(Scenario::default(), |page, (i, it)| {
         let script =

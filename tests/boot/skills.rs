@@ -113,7 +113,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .script(60, "hostile", HOSTILE)
         .script(40, "page", &page(&skill))
         .start(&["hello", "both", "plain"].iter().fold(tools.host.clone(), |host, name| {
-            host.disk(at(&format!("{name}.box")), format!("/{name}"))
+            host.file(at(&format!("{name}.box")), format!("/{name}"))
         }))
 });
 

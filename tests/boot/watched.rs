@@ -102,7 +102,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         let bundle = dir.path().join(format!("{name}.box"));
         fs::write(&boxfile, text).unwrap();
         bake(&boxfile, &tools.programs.box_init, &bundle);
-        host.disk(bundle, format!("/{name}"))
+        host.file(bundle, format!("/{name}"))
     });
     let scripts = [
         ("health", HEALTH),
