@@ -28,7 +28,7 @@ pub(crate) fn schema(args: &Schema) -> Result<(), Failure> {
 
 /// Runs `boxbuild completions`.
 pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
-    terminal::result(args.text(Cli::command()).trim_end());
+    terminal::result(args.text("boxbuild").trim_end());
     Ok(())
 }
 

@@ -6,6 +6,7 @@ mod budget;
 mod build;
 mod cat;
 mod check;
+mod complete;
 mod conflicts;
 mod deltas;
 mod diff;
@@ -154,6 +155,9 @@ impl Command {
 }
 
 pub(crate) fn main() -> ExitCode {
+    if complete::asked() {
+        return ExitCode::SUCCESS;
+    }
     let cli = match usage::parse() {
         Ok(cli) => cli,
         Err(error) => return usage::report(error),

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod color;
+pub mod complete;
 mod component;
 pub mod failure;
 pub mod manual;

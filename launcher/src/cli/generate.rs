@@ -51,7 +51,7 @@ const MANUAL: Manual = Manual {
 
 /// Runs `boxlaunch completions`.
 pub(crate) fn completions(args: &CompletionsArgs) -> Result<u8, Failure> {
-    print(&args.text(Cli::command()))?;
+    print(&args.text("boxlaunch"))?;
     Ok(0)
 }
 

@@ -3,6 +3,7 @@
 mod agent;
 mod all_users;
 mod command;
+mod complete;
 mod copy;
 #[cfg(test)]
 mod decisions;
@@ -219,6 +220,9 @@ fn guarded(body: impl FnOnce() -> u8 + UnwindSafe) -> u8 {
 }
 
 fn dispatch() -> u8 {
+    if let Some(answered) = complete::asked() {
+        return answered.unwrap_or_else(|error| error::report(&error, false));
+    }
     // Hidden subcommands are handled first: in the VMM process, all other steps would add to the startup time.
     if let Some(done) = env::args_os().nth(1).and_then(|first| helper(&first)) {
         return done.map_or_else(

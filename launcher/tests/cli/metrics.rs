@@ -11,13 +11,13 @@ use testkit::test_box::{TestBox, config};
 use crate::{Ended, boxlaunch, ended};
 
 /// A state directory with a box that has ended, and two that run, whose supervisor is this process.
-struct Host {
-    state: tempfile::TempDir,
+pub(crate) struct Host {
+    pub(crate) state: tempfile::TempDir,
     _running: [Entry; 2],
 }
 
 impl Host {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let (state, made) = (tempfile::tempdir().unwrap(), TestBox::new(&config()));
         let opened = boxlaunch::opened::open(made.path()).unwrap();
         let record = || Record::new(&opened, opened.plan().vm, Path::new("/none"));

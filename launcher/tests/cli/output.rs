@@ -107,12 +107,10 @@ fn a_difference_sets_the_exit_code_even_without_a_reader() {
 }
 
 #[test]
-fn completions_and_manuals_know_every_command() {
+fn manuals_know_every_command() {
     let commands = ["run", "verify", "inspect", "completions", "man"];
     let page = ended(boxlaunch(&["man"]));
     assert_eq!(page.code, Some(0), "{}", page.stderr);
     assert!(commands.iter().all(|it| page.stdout.contains(&format!("boxlaunch\\-{it}(1)"))));
     assert!(page.stdout.contains("BOXLAUNCH_STATE"), "{}", page.stdout);
-    let bash = ended(boxlaunch(&["completions", "bash"])).stdout;
-    assert!(commands.iter().all(|it| bash.contains(it)), "{bash}");
 }

@@ -15,21 +15,21 @@ use testkit::test_box::config;
 use crate::{Ended, boxlaunch, ended};
 
 /// The paths of a store and of a state directory, neither of which exists at first.
-struct TestStore {
+pub(crate) struct TestStore {
     directory: tempfile::TempDir,
 }
 
 impl TestStore {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { directory: tempfile::tempdir().unwrap() }
     }
 
-    fn root(&self) -> PathBuf {
+    pub(crate) fn root(&self) -> PathBuf {
         self.directory.path().join("store")
     }
 
     /// Puts a box with this config and these names into the store, and makes everything in the store a day older.
-    fn add(&self, names: &[&str], config: &BoxConfig) -> Digest {
+    pub(crate) fn add(&self, names: &[&str], config: &BoxConfig) -> Digest {
         let (made, store) = (TestBox::new(config), Store::open(&self.root()).unwrap());
         let opened = OpenBox::open(made.path()).unwrap();
         for (name, now) in opened.files() {

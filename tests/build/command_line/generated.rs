@@ -3,7 +3,7 @@
 use std::fs::File;
 
 use super::COMMANDS;
-use crate::checkout::Checkout;
+use crate::checkout::{Checkout, Ran};
 
 #[test]
 fn every_command_has_help_with_examples() {
@@ -33,8 +33,11 @@ fn the_schema_is_json() {
 fn completions_and_manuals_know_every_command() {
     let checkout = Checkout::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let text = checkout.result(&["completions", shell]);
-        assert!(COMMANDS.iter().all(|it| text.contains(it)), "{shell}: {text}");
+        assert!(checkout.result(&["completions", shell]).contains("BOXBUILD_COMPLETE"), "{shell}");
+        let mut asked = checkout.boxbuild(&["--", "boxbuild", ""]);
+        asked.env("BOXBUILD_COMPLETE", shell).env("_CLAP_COMPLETE_INDEX", "1");
+        let offered = Ran::of(&mut asked).result;
+        assert!(COMMANDS.iter().all(|it| offered.contains(it)), "{shell}: {offered}");
     }
     assert_eq!(checkout.run(&["completions", "csh"]).code, 2);
     let page = checkout.result(&["man"]);

@@ -7,8 +7,11 @@ use clap_complete::Shell;
 use host_fs::FileError;
 
 use super::Manual;
+use crate::complete;
 
-/// Prints the completions for a shell.
+/// Prints the script that completes commands, options and names in a shell.
+///
+/// The script asks the program in PATH at each completion, so that it offers the boxes that exist.
 #[derive(Debug, clap::Args)]
 pub struct CompletionsArgs {
     /// The shell to complete commands in
@@ -21,16 +24,14 @@ impl CompletionsArgs {
         format!(
             "Examples:\n  \
              {program} completions bash > /etc/bash_completion.d/{program}\n  \
-             {program} completions zsh > ~/.zfunc/_{program}"
+             {program} completions zsh > ~/.zfunc/_{program}\n  \
+             {program} completions fish > ~/.config/fish/completions/{program}.fish"
         )
     }
 
-    /// Returns the completions for a program.
-    pub fn text(&self, mut program: Command) -> String {
-        let name = program.get_name().to_owned();
-        let mut text = Vec::new();
-        clap_complete::generate(self.shell, &mut program, name, &mut text);
-        String::from_utf8_lossy(&text).into_owned()
+    /// Returns the script that makes the shell ask a program for completions.
+    pub fn text(&self, program: &str) -> String {
+        complete::script(self.shell, program)
     }
 }
 

@@ -226,12 +226,4 @@ mod tests {
         let error = args.page(&MANUAL, tool()).unwrap_err();
         assert_eq!(error.to_string(), "cannot write to /dev/null/man1");
     }
-
-    #[test]
-    fn completions_name_the_commands() {
-        for shell in ["bash", "zsh", "fish"] {
-            let args: CompletionsArgs = parsed(&[shell]);
-            assert!(args.text(tool()).contains("run"), "{shell}");
-        }
-    }
 }
