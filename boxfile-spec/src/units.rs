@@ -1,7 +1,8 @@
 //! Sizes and durations with their units.
 
-pub(crate) use box_contract::size::{FORM as SIZE_FORM, parse as size, written as show_size};
-use box_contract::size::{UNITS, split};
+pub(crate) use box_contract::size::{
+    FORM as SIZE_FORM, intended as intended_size, parse as size, written as show_size,
+};
 
 /// Bytes of a MiB.
 pub(crate) const MIB: u64 = 1 << 20;
@@ -10,20 +11,6 @@ pub(crate) const GIB: u64 = 1 << 30;
 
 /// The help for a malformed duration.
 pub(crate) const DURATION_FORM: &str = "a duration is a number and ms, s, m or h, down to the millisecond: \"500ms\", \"1.5s\", \"10m\"";
-
-/// Returns the size that a text with a wrong unit was probably meant to be: `64m` → `64MiB`.
-pub(crate) fn intended_size(text: &str) -> Option<String> {
-    let (number, unit) = split(text);
-    let unit = match unit.trim().to_ascii_lowercase().as_str() {
-        "bytes" => "B",
-        "k" | "ki" => "KiB",
-        "m" | "mi" => "MiB",
-        "g" | "gi" => "GiB",
-        unit => UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit))?.0,
-    };
-    let intended = format!("{number}{unit}");
-    size(&intended).map(|_| intended)
-}
 
 /// Reads a duration in milliseconds: `500ms`, `1.5s`, `10m` or `2h`. Returns `None` for anything else, for example for
 /// `10 m`, for fractions of a millisecond, and above 64 bits.
@@ -89,18 +76,6 @@ mod tests {
             "17179869184GiB",
         ] {
             assert_eq!(size(text), None, "{text}");
-        }
-    }
-
-    #[test]
-    fn near_misses_of_sizes_are_understood() {
-        assert_eq!(intended_size("64m").as_deref(), Some("64MiB"));
-        assert_eq!(intended_size("64 MiB").as_deref(), Some("64MiB"));
-        assert_eq!(intended_size("1 gb").as_deref(), Some("1GB"));
-        assert_eq!(intended_size("512mb").as_deref(), Some("512MB"));
-        assert_eq!(intended_size("512mib").as_deref(), Some("512MiB"));
-        for text in ["64", "m", "1.5GiB", "64TiB", "99999999999999999999m"] {
-            assert_eq!(intended_size(text), None, "{text}");
         }
     }
 

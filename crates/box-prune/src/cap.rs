@@ -14,8 +14,6 @@ pub const VARIABLE: &str = "BOXBUILD_STORE_MAX";
 const MAX_DEFAULT: u64 = 20 << 30;
 /// The default limit is at most this fraction of the disk: a tenth.
 const PART: u64 = 10;
-/// The short units of a size, in bytes.
-const SHORT: [(&str, u64); 4] = [("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30), ("T", 1 << 40)];
 
 /// The size limit of a store.
 ///
@@ -45,14 +43,10 @@ impl Cap {
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         let wrong = "write a size such as 50G or 512MiB, 0, or none";
         match text {
-            "none" => return Ok(Self::None),
-            "0" => return Ok(Self::Bytes(0)),
-            _ => {}
+            "none" => Ok(Self::None),
+            "0" => Ok(Self::Bytes(0)),
+            _ => size::of_option(text).map(Self::Bytes).ok_or(wrong),
         }
-        let (number, unit) = size::split(text);
-        let short = SHORT.iter().find(|(name, _)| *name == unit);
-        let bytes = short.and_then(|(_, factor)| number.parse::<u64>().ok()?.checked_mul(*factor));
-        bytes.or_else(|| size::parse(text)).map(Self::Bytes).ok_or(wrong)
     }
 
     /// Parses the value of [`VARIABLE`].
@@ -99,13 +93,14 @@ mod tests {
             ("0", Cap::Bytes(0)),
             ("none", Cap::None),
             ("50G", Cap::Bytes(50 << 30)),
+            ("50g", Cap::Bytes(50 << 30)),
             ("2T", Cap::Bytes(2 << 40)),
             ("512MiB", Cap::Bytes(512 << 20)),
             ("1GB", Cap::Bytes(1_000_000_000)),
         ] {
             assert_eq!(Cap::parse(text), Ok(cap));
         }
-        for wrong in ["", "50", "G", "-1G", "1.5G", "1 G", "50g", "None", "99999999999T"] {
+        for wrong in ["", "50", "G", "-1G", "1.5G", "1 G", "None", "99999999999T"] {
             assert!(Cap::parse(wrong).is_err(), "{wrong}");
         }
     }

@@ -13,8 +13,9 @@ use host_fs::OsError;
 
 use super::error::{Failure, usage};
 use super::launch_error::LaunchError;
-use super::run::{seconds, whole_number};
+use super::run::seconds;
 use super::variables::Assigned;
+use cli_common::size_between;
 
 /// How CMD runs.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -36,15 +37,15 @@ pub(crate) struct CommandOptions {
     #[arg(long, value_name = "SECONDS", requires = "command")]
     #[arg(value_parser = seconds(1), allow_negative_numbers = true)]
     timeout: Option<u32>,
-    /// Keep at most this many bytes of each output stream for --json; `truncated` is true if there were more [default:
-    /// 1048576].
-    #[arg(long, value_name = "BYTES", requires_all = ["command", "json"])]
-    #[arg(value_parser = whole_number(0, MAX_CAPTURED), allow_negative_numbers = true)]
-    max_output: Option<u32>,
+    /// Keep at most this much of each output stream for --json, such as 16MiB; a number alone is in bytes. `truncated` is true
+    /// if there was more [default: 1MiB].
+    #[arg(long, value_name = "SIZE", requires_all = ["command", "json"])]
+    #[arg(value_parser = size_between(0, MAX_CAPTURED, Some(1)), allow_negative_numbers = true)]
+    max_output: Option<u64>,
 }
 
 /// The maximum of `--max-output`, in bytes. It is limited because the captured output is kept in memory.
-const MAX_CAPTURED: u32 = 1 << 28;
+const MAX_CAPTURED: u64 = 1 << 28;
 
 impl CommandOptions {
     /// Returns the options of an interactive shell.

@@ -1,11 +1,9 @@
 //! `boxlaunch volume`: manages the disks that outlive boxes.
 
-use box_contract::size;
 use boxlaunch::boxes::since_epoch;
-use boxlaunch::mounts::volumes::{
-    DEFAULT_SIZE, MAX_SIZE, MIN_SIZE, VolumeError, VolumeState, Volumes,
-};
+use boxlaunch::mounts::volumes::{DEFAULT_SIZE, MAX_SIZE, MIN_SIZE, VolumeState, Volumes};
 use clap::Subcommand;
+use cli_common::size_between;
 use safe_text::{readable, shown};
 use serde_json::json;
 
@@ -42,7 +40,7 @@ struct CreateArgs {
     #[arg(value_name = "NAME")]
     name: String,
     /// The maximum size of its content, from 8MiB to 1024GiB [default: 10GiB].
-    #[arg(long, value_name = "SIZE", value_parser = volume_size)]
+    #[arg(long, value_name = "SIZE", value_parser = size_between(MIN_SIZE, MAX_SIZE, None))]
     size: Option<u64>,
 }
 
@@ -160,26 +158,9 @@ fn used(volume: &VolumeState, now: u64) -> String {
     }
 }
 
-/// Parses the size of a volume.
-fn volume_size(text: &str) -> Result<u64, String> {
-    let bytes = size::parse(text).ok_or_else(|| unreadable(text))?;
-    if (MIN_SIZE..=MAX_SIZE).contains(&bytes) {
-        return Ok(bytes);
-    }
-    Err(VolumeError::BadSize(bytes).to_string())
-}
-
-/// Returns the error of a malformed size. For `64M`, which other programs accept, the error proposes `64MiB`.
-fn unreadable(text: &str) -> String {
-    let whole = Some(format!("{}iB", text.to_ascii_uppercase()));
-    match whole.filter(|it| size::parse(it).is_some()) {
-        Some(whole) => format!("write {whole}; {}", size::FORM),
-        None => size::FORM.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use box_contract::size;
     use clap::{Args as _, Command};
 
     use super::*;
@@ -214,19 +195,6 @@ mod tests {
         used      in use by web
         file      /state/volumes/work/disk
         ");
-    }
-
-    #[test]
-    fn a_size_has_a_unit_and_bounds() {
-        assert_eq!(volume_size("8MiB"), Ok(8 << 20));
-        assert_eq!(volume_size("1024GiB"), Ok(1 << 40));
-        for bad in ["8", "8M", "7MiB", "1025GiB", "-8MiB"] {
-            assert!(volume_size(bad).is_err(), "{bad}");
-        }
-        for short in ["64M", "64m"] {
-            assert!(volume_size(short).unwrap_err().starts_with("write 64MiB; "), "{short}");
-        }
-        assert_eq!(volume_size("64"), Err(size::FORM.to_owned()));
     }
 
     /// The page of the documentation about volumes.

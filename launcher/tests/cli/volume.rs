@@ -36,7 +36,7 @@ fn volumes_are_made_shown_and_removed() {
         &["volume", "create", "../x"],
         &["volume", "create", "small", "--size", "1MiB"],
         &["volume", "create", "small", "--size", "8 MB"],
-        &["volume", "create", "small", "--size", "64M"],
+        &["volume", "create", "small", "--size", "2T"],
         &["-q", "volume", "ls"],
         &["volume", "inspect", "work", "other"],
         &["volume", "rm", "other", "work"],

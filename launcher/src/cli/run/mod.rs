@@ -60,7 +60,7 @@ use serve::Run;
 
 pub(super) use again::{Replaces, options_of};
 pub(crate) use options::RunArgs;
-pub(super) use options::{NetworkChoice, seconds, whole_number};
+pub(super) use options::{NetworkChoice, seconds};
 
 pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<u8, Failure> {
     modes::check(args)?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use box_cache::Held;
 use box_contract::rules::{MAX_CPUS, MAX_TIMEOUT, MAX_VM_MIB, MIN_VM_MIB};
-use box_contract::{ComponentName, Phase, RunPlan, Vm, size};
+use box_contract::{ComponentName, Phase, RunPlan, Vm};
 use box_digest::Digest;
 use box_layout::OpenBox;
 use boxlaunch::host::error::{PolicyError, Resource};
@@ -34,6 +34,7 @@ use crate::cli::shares::ShareArg;
 use crate::cli::stored;
 use crate::cli::terminal::is_quiet;
 use crate::cli::variables::{Assigned, EnvOption};
+use cli_common::size_between;
 use cli_common::store::BoxArgument;
 
 /// Boots a box and runs its agent, or a command beside the agent.
@@ -110,15 +111,16 @@ pub(crate) struct RunArgs {
     /// The number of virtual CPUs [default: the box's].
     #[arg(long, value_name = "N", value_parser = whole_number(1, MAX_CPUS), allow_negative_numbers = true)]
     pub(in crate::cli) cpus: Option<u8>,
-    /// The memory of the VM in MiB. The limits of the components in the Boxfile still apply [default: the box's].
-    #[arg(long, value_name = "MIB", value_parser = mebibytes(MIN_VM_MIB, MAX_VM_MIB))]
+    /// The memory of the VM, such as 512m or 4GiB; a number alone is in MiB. The limits of the components in the Boxfile still
+    /// apply [default: the box's].
+    #[arg(short, long, value_name = "SIZE", value_parser = mebibytes(MIN_VM_MIB, MAX_VM_MIB))]
     pub(in crate::cli) memory: Option<u32>,
     /// The maximum number of virtual CPUs that the box may ask for [default: as many as this host has, but at least 2].
     #[arg(long, value_name = "N", value_parser = whole_number(1, u8::MAX), allow_negative_numbers = true)]
     pub(in crate::cli) max_cpus: Option<u8>,
-    /// The maximum memory that the box may ask for, in MiB [default: half of this host's, but at least 1024 if the host has
-    /// that much].
-    #[arg(long, value_name = "MIB", value_parser = mebibytes(1, u32::MAX))]
+    /// The maximum memory that the box may ask for, such as 8GiB; a number alone is in MiB [default: half of this host's, but
+    /// at least 1024 if the host has that much].
+    #[arg(long, value_name = "SIZE", value_parser = mebibytes(1, MAX_MEMORY_MIB))]
     pub(in crate::cli) max_memory: Option<u32>,
     /// The size of the disk for the files that programs write outside of shares, volumes and scratch disks, such as 20GiB;
     /// `none` keeps these files in memory [default: the box's, or 10GiB if the host has the space].
@@ -126,7 +128,7 @@ pub(crate) struct RunArgs {
     pub(in crate::cli) disk: Option<DiskChoice>,
     /// The maximum size of all disks that the box declares, together, such as 20GiB [default: half of the free space where
     /// they lie].
-    #[arg(long, value_name = "SIZE", value_parser = bytes, conflicts_with = "emulated")]
+    #[arg(long, value_name = "SIZE", value_parser = size_between(0, u64::MAX, None), conflicts_with = "emulated")]
     pub(in crate::cli) max_scratch: Option<u64>,
     /// Start the box only if it has this digest.
     #[arg(long, value_name = "DIGEST")]
@@ -227,6 +229,8 @@ pub(crate) struct RunArgs {
 
 /// The argument BOX of a command line that has none. No command line can have this word.
 const NO_BOX: &str = "\0";
+/// The maximum of `--max-memory`: 16 TiB.
+const MAX_MEMORY_MIB: u32 = 16 << 20;
 /// The default of `--health-interval`, in seconds.
 const HEALTH_INTERVAL: u32 = 10;
 
@@ -541,7 +545,7 @@ fn volume_place(text: &str) -> Result<VolumePlace, String> {
 }
 
 /// Parses a whole number from `least` to `most`.
-pub(in crate::cli) fn whole_number<N: FromStr + PartialOrd + Display + Copy>(
+fn whole_number<N: FromStr + PartialOrd + Display + Copy>(
     least: N,
     most: N,
 ) -> impl Fn(&str) -> Result<N, String> + Clone {
@@ -551,17 +555,11 @@ pub(in crate::cli) fn whole_number<N: FromStr + PartialOrd + Display + Copy>(
     }
 }
 
-/// Parses an amount of memory in MiB.
+/// Parses an amount of memory, and returns whole MiB.
 fn mebibytes(least: u32, most: u32) -> impl Fn(&str) -> Result<u32, String> + Clone {
-    move |text| {
-        let number = text.parse().ok().filter(|it| (least..=most).contains(it));
-        number.ok_or_else(|| format!("write a number of MiB from {least} to {most}, such as 1024"))
-    }
-}
-
-/// Parses a number of bytes with a unit, such as `10MiB`.
-fn bytes(text: &str) -> Result<u64, String> {
-    size::parse(text).ok_or_else(|| size::FORM.to_owned())
+    let bytes = |mib: u32| u64::from(mib) << 20;
+    let size = size_between(bytes(least), bytes(most), Some(bytes(1)));
+    move |text| size(text).map(|it| u32::try_from(it >> 20).unwrap_or(most))
 }
 
 /// Parses a number of seconds that is at least `least`.
