@@ -25,9 +25,9 @@ const FAILING: &str = r##"autostart #true restart="on-failure"
     entrypoint "/bin/sh" "-c" "sleep 1; exit 3""##;
 
 /// `wrote BOX TEXT` waits until the business application of the box has written a line with this text.
-const WAIT: &str = "wrote() { until boxlaunch logs --in business \"$1\" 2>/dev/null | grep -q \"$2\"; do usleep 50000; done; }\n";
+const WAIT: &str = "wrote() { until boxlaunch logs --component business \"$1\" 2>/dev/null | grep -q \"$2\"; do usleep 50000; done; }\n";
 const RESTARTED: &str = "boxlaunch run -d --name third /third; wrote third 'start 3'
-boxlaunch logs --in business third 2>/tmp/errors; cat /tmp/errors
+boxlaunch logs --component business third 2>/tmp/errors; cat /tmp/errors
 boxlaunch exec third -- sh -c 'pidof sleep >/dev/null && echo it stays'
 sleep 2 # a record is written once in a second
 boxlaunch inspect --json third | sed 's/.*\"business_status\":\\([^,]*\\),.*/business_status \\1/'
@@ -35,11 +35,11 @@ boxlaunch logs third | grep -c start; boxlaunch stop third; boxlaunch ps -n";
 const ENDED: &str = "boxlaunch run --name once /once >/dev/null 2>/tmp/said & pid=$!
 until grep -q 'has ended' /tmp/said; do usleep 50000; done; sleep 1
 boxlaunch ps -n; boxlaunch stop once; wait $pid; grep -o 'the business.*' /tmp/said
-boxlaunch logs --in business once; boxlaunch logs --json --in business once; boxlaunch inspect --json once";
+boxlaunch logs --component business once; boxlaunch logs --json --in business once; boxlaunch inspect --json once";
 
 /// Starts commands in the component until it has reached its process limit, so that the program cannot restart.
 const CROWDED: &str = "boxlaunch run -d --name crowd /failing
-until boxlaunch logs --in business crowd 2>&1 | grep -m1 -o 'the component has as many.*'; do
+until boxlaunch logs --component business crowd 2>&1 | grep -m1 -o 'the component has as many.*'; do
     boxlaunch exec crowd sleep 1000 2>/dev/null & usleep 20000
 done
 boxlaunch ps -n; boxlaunch rm -f crowd";
@@ -90,7 +90,7 @@ fn a_program_that_fails_is_started_again() {
 #[ignore = "one of the longer boots"]
 fn a_program_that_ends_well_stays_ended_and_the_box_goes_on() {
     let lines = lines("ended");
-    let output = "the business application has ended with status 0; its output: boxlaunch logs --in business once";
+    let output = "the business application has ended with status 0; its output: boxlaunch logs --component business once";
     assert_eq!(lines[..4], ["once", "once", output, "once"], "{lines:?}");
     let [logged, record] = [4, 5].map(|at| serde_json::from_str::<Value>(lines[at]).unwrap());
     assert_fits("logs", &logged);

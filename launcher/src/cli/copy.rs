@@ -33,7 +33,7 @@ const STREAM: &str = "-";
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   boxlaunch cp ./input.csv hello:/tmp
-  boxlaunch cp --in agent hello:/agent/out ./out
+  boxlaunch cp --component agent hello:/agent/out ./out
   boxlaunch cp hello:/workspace/. - | tar -t")]
 pub(crate) struct CopyArgs {
     /// The path to copy, or `-` for a tar archive from standard input.
@@ -43,7 +43,7 @@ pub(crate) struct CopyArgs {
     #[arg(value_name = "DESTINATION")]
     to: String,
     /// The component whose files are copied [default: business if the box has one, else agent].
-    #[arg(long = "in", value_parser = cli_common::component_name(), value_name = "COMPONENT")]
+    #[arg(long, visible_alias = "in", value_parser = cli_common::component_name(), value_name = "COMPONENT")]
     component: Option<ComponentName>,
     /// The user that reads or writes the files in the box: a name of the component, or a number [default: the component's].
     #[arg(short, long, value_name = "USER[:GROUP]", value_parser = user)]

@@ -15,7 +15,7 @@ type Row = (&'static str, &'static [&'static str], &'static [Decision]);
 
 const JSON: Decision = ("json", &["--json"], &[]);
 const STORE: Decision = ("store", &["--store", "s"], &[]);
-const IN_AGENT: Decision = ("component", &["--in", "agent"], &[]);
+const IN_AGENT: Decision = ("component", &["--component", "agent"], &[]);
 const USER: Decision = ("user", &["-u", "app"], &[]);
 const TIMEOUT: Decision = ("timeout", &["--timeout", "5"], &[]);
 const SESSION: Decision = ("session", &["--session", "s"], &[]);
@@ -60,7 +60,7 @@ const ROWS: &[Row] = &[
         &[
             ("follow", &["-f"], &[]),
             ("since", &["--since", "1h"], &[]),
-            ("component", &["--in", "business"], &["task"]),
+            ("component", &["--component", "business"], &["task"]),
             // `--task` prints JSON in any case, so the combination with `--json` is accepted.
             ("task", &["--task"], &["component", "raw"]),
             ("json", &["--json"], &["raw"]),
@@ -68,7 +68,7 @@ const ROWS: &[Row] = &[
         ],
     ),
     ("cp", &["a", "x:b"], &[IN_AGENT, USER]),
-    ("health", &["x"], &[("component", &["--in", "business"], &[]), TIMEOUT, JSON]),
+    ("health", &["x"], &[("component", &["--component", "business"], &[]), TIMEOUT, JSON]),
     ("skills", &["x"], &[JSON]),
     ("skills x ls", &[], &[JSON]),
     ("skills x load", &["d"], &[JSON]),

@@ -47,7 +47,7 @@ pub(crate) struct ExecArgs {
     #[arg(long, conflicts_with = "json")]
     raw: bool,
     /// The component to run CMD in [default: business if the box has one, else agent].
-    #[arg(long = "in", value_parser = cli_common::component_name(), value_name = "COMPONENT")]
+    #[arg(long, visible_alias = "in", value_parser = cli_common::component_name(), value_name = "COMPONENT")]
     component: Option<ComponentName>,
     /// The command to run, and its arguments.
     #[arg(
@@ -78,7 +78,7 @@ pub(crate) struct ShellArgs {
     #[arg(value_name = "NAME")]
     name: String,
     /// The component to open the shell in [default: business if the box has one, else agent].
-    #[arg(long = "in", value_parser = cli_common::component_name(), value_name = "COMPONENT")]
+    #[arg(long, visible_alias = "in", value_parser = cli_common::component_name(), value_name = "COMPONENT")]
     component: Option<ComponentName>,
     /// The user and group of the shell: names of the component, or numbers [default: the component's].
     #[arg(short, long, value_name = "USER[:GROUP]", value_parser = super::command::user)]

@@ -29,13 +29,13 @@ const MARGIN: Duration = Duration::from_secs(5);
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   boxlaunch health hello
-  until boxlaunch --quiet health --in business hello; do sleep 1; done")]
+  until boxlaunch --quiet health --component business hello; do sleep 1; done")]
 pub(crate) struct HealthArgs {
     /// The box's name.
     #[arg(value_name = "NAME")]
     name: String,
     /// The component.
-    #[arg(long = "in", value_parser = cli_common::component_name(), value_name = "COMPONENT", default_value = "agent")]
+    #[arg(long, visible_alias = "in", value_parser = cli_common::component_name(), value_name = "COMPONENT", default_value = "agent")]
     component: ComponentName,
     /// How long a check by a program may take. A check by a connection may take one second [default: 10].
     #[arg(long, value_name = "SECONDS")]

@@ -43,7 +43,7 @@ pub(crate) struct LogsArgs {
     #[arg(long, value_name = "TIME", value_parser = since, allow_hyphen_values = true)]
     since: Option<Since>,
     /// The component whose output is shown: the agent, or the business application's own program (`autostart`).
-    #[arg(long = "in", value_parser = cli_common::component_name(), value_name = "COMPONENT", default_value = "agent")]
+    #[arg(long, visible_alias = "in", value_parser = cli_common::component_name(), value_name = "COMPONENT", default_value = "agent")]
     component: ComponentName,
     /// Show everything that is kept of the run, in the order of time. Each line is a JSON object with time_ms, component and
     /// kind, for output, a connection or an event; the last lines are the trajectories that the agent has left. Events and

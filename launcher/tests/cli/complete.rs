@@ -67,7 +67,8 @@ fn bash_completes_commands_options_and_names() {
     assert_eq!(offers("inspect o"), "one other");
     assert_eq!(offers("run b"), "built build.tar");
     assert_eq!(offers("rmi o"), "other");
-    assert_eq!(offers("exec --in "), "agent business");
+    assert_eq!(offers("exec --component "), "agent business");
+    assert_eq!(offers("exec --in b"), "business", "the former name of the option");
 }
 
 #[test]

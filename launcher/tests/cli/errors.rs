@@ -64,7 +64,7 @@ fn a_component_that_the_box_lacks_is_a_failure() {
     let mut config = config();
     config.plan.business = None;
     let scene = Scene::new(&config);
-    let ended = scene.run_true(&["run", "--json", "--in", "business"]);
+    let ended = scene.run_true(&["run", "--json", "--component", "business"]);
     let (code, error) = failed(&ended);
     assert_eq!((code, &error["code"]), (Some(1), &"component-not-found".into()));
     assert_eq!(error["message"], "the box has no business component to run the command in");

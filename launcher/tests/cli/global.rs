@@ -37,7 +37,7 @@ fn every_command_colours_its_errors() {
     assert!(!verified.stdout.contains('\u{1b}'), "the result has none: {}", verified.stdout);
     let mut config = config();
     config.plan.business = None;
-    let run = Scene::new(&config).run_true(&["run", "--in", "business", "--color=always"]);
+    let run = Scene::new(&config).run_true(&["run", "--component", "business", "--color=always"]);
     assert!(run.stderr.starts_with(RED), "{}", run.stderr);
     let usage = ended(boxlaunch(&["run", "--color=always"]));
     assert!(usage.stderr.contains("\u{1b}["), "{}", usage.stderr);

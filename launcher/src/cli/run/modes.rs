@@ -33,7 +33,7 @@ pub(super) fn check(args: &RunArgs) -> Result<(), Failure> {
         return Ok(());
     }
     let options = args.options.used();
-    let used = args.component.map(|_| "--in").into_iter().chain(options).next();
+    let used = args.component.map(|_| "--component").into_iter().chain(options).next();
     let Some(option) = used else { return Ok(()) };
     let help = if args.detach {
         let command = format!("boxlaunch exec {option}");
@@ -192,7 +192,7 @@ mod tests {
         outside("pull", &["--pull", "never"]),
         outside("registry_config", &["--registry-config", "r"]),
         decision("budget", &["--budget", "off"], &[NONE]),
-        decision("component", &["--in", "agent"], &[NO_COMMAND]),
+        decision("component", &["--component", "agent"], &[NO_COMMAND]),
         // The virtual host has no receipts of earlier runs, so it always verifies.
         outside("verify", &["--verify"]),
         decision("jail", &["--jail", "require"], &[EMULATED]),

@@ -142,7 +142,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_enum, value_name = "POLICY", default_value_t = BudgetPolicy::Enforce)]
     pub(in crate::cli) budget: BudgetPolicy,
     /// The component to run CMD in [default: business if the box has one, else agent].
-    #[arg(long = "in", value_parser = cli_common::component_name(), value_name = "COMPONENT", requires = "command")]
+    #[arg(long, visible_alias = "in", value_parser = cli_common::component_name(), value_name = "COMPONENT", requires = "command")]
     pub(in crate::cli) component: Option<ComponentName>,
     /// Hash the box's files, even if they have not changed since the last time.
     #[arg(long)]
@@ -321,7 +321,7 @@ impl RunArgs {
         let budget = budget.to_possible_value().map(|it| it.get_name().to_owned());
         let values = [
             ("--budget", budget),
-            ("--in", component.map(|it| it.name().to_owned())),
+            ("--component", component.map(|it| it.name().to_owned())),
             ("--startup-timeout", Some(startup_timeout.to_string())),
             ("--grace", Some(grace.to_string())),
             ("--cpus", cpus.map(|it| it.to_string())),
@@ -459,7 +459,7 @@ Examples:
   boxlaunch run --image python:3.12 -- python -c 'print(40 + 2)'
   boxlaunch run ./hello.box -i -e LANG=C -w /tmp -u nobody --timeout 60 -- sort <words.txt
   boxlaunch run ./hello.box --budget report -- sh -c 'hostname; ls /a3s/skills'
-  boxlaunch run ./NAME.box --in agent -- python3 -c 'print(40 + 2)'
+  boxlaunch run ./NAME.box --component agent -- python3 -c 'print(40 + 2)'
   boxlaunch run ./NAME.box -v ./project:/a3s/workspace:rw -- git -C /a3s/workspace status
   boxlaunch run ./NAME.box -e LOG_LEVEL=debug
   boxlaunch run ./NAME.box --secret API_KEY=env:API_KEY --secret CERT=file:key.pem

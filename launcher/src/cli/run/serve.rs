@@ -323,7 +323,7 @@ impl Run<'_> {
         let again = if is_restarted { ", and is started again" } else { "" };
         let output = match self.args.nested || self.args.rm {
             true => String::new(),
-            false => format!("; its output: boxlaunch logs --in business {name}"),
+            false => format!("; its output: boxlaunch logs --component business {name}"),
         };
         self.screen.notice(&format!(
             "boxlaunch: the business application has ended with status {status}{again}{output}\n"

@@ -47,7 +47,7 @@ impl EnvOption {
         let parsed = Self::parse(text)?;
         let is_narrow = parsed.component.is_some();
         if is_narrow {
-            Err("write NAME=VALUE; --in chooses the component of CMD".to_owned())
+            Err("write NAME=VALUE; --component chooses the component of CMD".to_owned())
         } else {
             Ok(parsed)
         }
