@@ -155,7 +155,7 @@ fn the_host_keeps_what_happened() {
     {"component":"business","kind":"end","status":5,"time_ms":N}
     {"component":"business","kind":"output","stream":"stdout","text":"up\n","time_ms":N}
     {"component":"business","kind":"start","time_ms":N}
-    error: the argument '--task' cannot be used with '--component <COMPONENT>'
+    error: the argument '--all' cannot be used with '--component <COMPONENT>'
     "#);
     insta::assert_snapshot!(RAN.0["served"].stderr, @r#"
     error: no started box has the name none

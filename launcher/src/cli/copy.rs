@@ -12,12 +12,13 @@ use boxlaunch::boxes::{Boxes, is_entry_name};
 use boxlaunch::client::copy::{Inside, archive_from_box, archive_to_box, from_box, to_box};
 use boxlaunch::client::{Client, ClientError};
 use boxlaunch::streams::input::Input;
+use serde_json::json;
 use vmm::signals::StopSignals;
 
 use super::command::{component, own_input, user};
 use super::error::Failure;
 use super::screen::Screen;
-use super::terminal::is_quiet;
+use super::terminal::{is_quiet, json_line};
 use super::{given_file, paths};
 
 /// The path that stands for standard input or standard output.
@@ -48,6 +49,9 @@ pub(crate) struct CopyArgs {
     /// The user that reads or writes the files in the box: a name of the component, or a number [default: the component's].
     #[arg(short, long, value_name = "USER[:GROUP]", value_parser = user)]
     user: Option<String>,
+    /// Print one JSON object: from, to, and the note about what was left out.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 pub(crate) fn copy(args: &CopyArgs) -> Result<u8, Failure> {
@@ -55,12 +59,17 @@ pub(crate) fn copy(args: &CopyArgs) -> Result<u8, Failure> {
     // Raw, because an archive on standard output must not change.
     let screen = Screen::new(&signals, true)?;
     let code = match copied(args, &signals, &screen) {
+        Ok(text) if args.json => {
+            let note = Some(text).filter(|it| !it.is_empty());
+            screen.print(&json_line(&json!({ "from": args.from, "to": args.to, "note": note }))?);
+            0
+        }
         Ok(text) if text.is_empty() || is_quiet() => 0,
         Ok(text) => {
             screen.notice(&format!("boxlaunch: {text}\n"));
             0
         }
-        Err(error) => screen.report(&error, false),
+        Err(error) => screen.report(&error, args.json),
     };
     Ok(screen.close(code))
 }
@@ -71,6 +80,9 @@ fn copied(args: &CopyArgs, signals: &StopSignals, screen: &Screen) -> Result<Str
     else {
         return Err(misplaced(from, to));
     };
+    if to == STREAM && args.json {
+        return Err(Failure::usage("standard output has the archive, and no room for --json"));
+    }
     if to == STREAM && stdout().is_terminal() {
         let help = "redirect it, as to `| tar -t`";
         return Err(Failure::new((ErrorCode::Usage, help), "an archive is not for a terminal"));

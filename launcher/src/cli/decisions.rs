@@ -60,14 +60,16 @@ const ROWS: &[Row] = &[
         &[
             ("follow", &["-f"], &[]),
             ("since", &["--since", "1h"], &[]),
-            ("component", &["--component", "business"], &["task"]),
-            // `--task` prints JSON in any case, so the combination with `--json` is accepted.
-            ("task", &["--task"], &["component", "raw"]),
-            ("json", &["--json"], &["raw"]),
-            ("raw", &["--raw"], &["task", "json"]),
+            ("tail", &["-n", "3"], &["all"]),
+            ("timestamps", &["-t"], &["all", "json"]),
+            ("component", &["--component", "business"], &["all"]),
+            // `--all` prints JSON in any case, so the combination with `--json` is accepted.
+            ("all", &["--task"], &["component", "raw", "tail", "timestamps"]),
+            ("json", &["--json"], &["raw", "timestamps"]),
+            ("raw", &["--raw"], &["all", "json"]),
         ],
     ),
-    ("cp", &["a", "x:b"], &[IN_AGENT, USER]),
+    ("cp", &["a", "x:b"], &[IN_AGENT, USER, JSON]),
     ("health", &["x"], &[("component", &["--component", "business"], &[]), TIMEOUT, JSON]),
     ("skills", &["x"], &[JSON]),
     ("skills x ls", &[], &[JSON]),
@@ -94,7 +96,7 @@ const ROWS: &[Row] = &[
     // `--no-stream` is a hidden option for users of docker. `stats` never streams.
     ("stats", &["x"], &[("no_stream", &["--no-stream"], &[]), JSON]),
     ("metrics", &[], &[("all_users", &["--all-users"], &[])]),
-    ("port", &["x"], &[]),
+    ("port", &["x"], &[JSON]),
     ("events", &[], &[("since", &["--since", "1h"], &[]), JSON]),
     (
         "update",
@@ -109,14 +111,18 @@ const ROWS: &[Row] = &[
             STORE,
         ],
     ),
-    ("stop", &["x"], &[("grace", &["--grace", "3"], &[])]),
-    ("kill", &["x"], &[("signal", &["--signal", "HUP"], &[])]),
+    ("stop", &["x"], &[("grace", &["-t", "3"], &[]), JSON]),
+    (
+        "kill",
+        &["x"],
+        &[("signal", &["--signal", "HUP"], &["nine"]), ("nine", &["-9"], &["signal"]), JSON],
+    ),
     ("wait", &["x"], &[JSON]),
-    ("rm", &["x"], &[("force", &["--force"], &[])]),
-    ("volume create", &["v"], &[("size", &["--size", "1GiB"], &[])]),
+    ("rm", &["x"], &[("force", &["--force"], &[]), JSON]),
+    ("volume create", &["v"], &[("size", &["--size", "1GiB"], &[]), JSON]),
     ("volume ls", &[], &[JSON]),
     ("volume inspect", &["v"], &[JSON]),
-    ("volume rm", &["v"], &[]),
+    ("volume rm", &["v"], &[JSON]),
     (
         "verify",
         &["x.box"],
@@ -164,6 +170,9 @@ const ROWS: &[Row] = &[
 /// The options of every command, which control how it prints.
 const GLOBAL: [&str; 2] = ["quiet", "color"];
 
+/// The commands whose `--all` replaces the names. [`all_boxes_are_meant_instead_of_names`] tests it.
+const ALL_OR_NAMES: [&str; 2] = ["stop", "rm"];
+
 /// Lists the subcommands of `command`, each as its words and the ids of its options. The list includes commands whose subcommand
 /// is optional, such as `skills`. The words of their subcommands contain the name of a box, as in `skills x load`.
 fn commands(command: &clap::Command, words: &str) -> Vec<(String, BTreeSet<String>)> {
@@ -174,6 +183,7 @@ fn commands(command: &clap::Command, words: &str) -> Vec<(String, BTreeSet<Strin
         let ids = options.map(|it| it.get_id().to_string());
         let ids =
             ids.filter(|it| !GLOBAL.contains(&&**it) && !["help", "version"].contains(&&**it));
+        let ids = ids.filter(|it| it != "all" || !ALL_OR_NAMES.contains(&words));
         all.push((words.to_owned(), ids.collect()));
     }
     let name = if command.get_positionals().next().is_some() { " x" } else { "" };
@@ -223,5 +233,17 @@ fn every_option_of_every_command_has_an_effect_or_is_refused() {
                 assert_eq!(both.is_none(), is_refused, "{} {} {}: {both:?}", row.0, one.0, other.0);
             }
         }
+    }
+}
+
+#[test]
+fn all_boxes_are_meant_instead_of_names() {
+    for command in ALL_OR_NAMES {
+        let is_read = |words: &[&str]| {
+            let words = ["boxlaunch", command].into_iter().chain(words.iter().copied());
+            Cli::try_parse_from(words).is_ok()
+        };
+        assert!(is_read(&["--all"]) && is_read(&["x"]), "{command}");
+        assert!(!is_read(&["--all", "x"]) && !is_read(&[]), "{command}");
     }
 }

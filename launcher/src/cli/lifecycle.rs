@@ -9,6 +9,7 @@ use box_contract::{ComponentName, exit, signals};
 use boxlaunch::boxes::{Boxes, Record, RecordError, State};
 use boxlaunch::client::{Client, ClientError};
 use boxlaunch::streams::output::Route;
+use host_fs::OsError;
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use vmm::signals::{StopSignals, Stopped};
@@ -32,20 +33,28 @@ pub(super) const LOOK: Duration = Duration::from_millis(5);
 ///
 /// `boxlaunch start` starts a box again that was started with `run --detach`, with what its programs have written.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  boxlaunch stop hello")]
+#[command(after_help = "Examples:\n  boxlaunch stop hello\n  boxlaunch stop --all -t 30")]
 pub(crate) struct StopArgs {
     /// The boxes' names.
-    #[arg(value_name = "NAME", required = true)]
+    #[arg(value_name = "NAME", required_unless_present = "all")]
     names: Vec<String>,
+    /// Stop all boxes that have not ended.
+    #[arg(short, long, conflicts_with = "names")]
+    all: bool,
     /// How many seconds programs may take to end before they are killed.
-    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    #[arg(short = 't', long, visible_aliases = ["time", "timeout"], value_name = "SECONDS", default_value_t = 10)]
     #[arg(value_parser = seconds(0), allow_negative_numbers = true)]
     grace: u32,
+    /// Print one JSON object with the names of the boxes that were stopped.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Sends a signal to the agents of boxes. When its agent ends, a box ends, unless it was started for a command.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  boxlaunch kill hello\n  boxlaunch kill --signal HUP hello")]
+#[command(
+    after_help = "Examples:\n  boxlaunch kill hello\n  boxlaunch kill --signal HUP hello\n  boxlaunch kill -9 hello"
+)]
 pub(crate) struct KillArgs {
     /// The boxes' names.
     #[arg(value_name = "NAME", required = true)]
@@ -53,6 +62,12 @@ pub(crate) struct KillArgs {
     /// The signal, by name or number.
     #[arg(short, long, value_name = "SIGNAL", default_value = "KILL", value_parser = signal)]
     signal: i32,
+    /// Send SIGKILL, as without an option.
+    #[arg(short = '9', conflicts_with = "signal")]
+    nine: bool,
+    /// Print one JSON object with the names of the boxes that got the signal.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Waits until boxes have ended, and prints the exit status of each box's agent.
@@ -69,14 +84,20 @@ pub(crate) struct WaitArgs {
 
 /// Removes boxes that have ended: their records, logs and disks.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  boxlaunch rm hello")]
+#[command(after_help = "Examples:\n  boxlaunch rm hello\n  boxlaunch rm --all")]
 pub(crate) struct RmArgs {
     /// The boxes' names.
-    #[arg(value_name = "NAME", required = true)]
+    #[arg(value_name = "NAME", required_unless_present = "all")]
     names: Vec<String>,
+    /// Remove all boxes that have ended, with --force also those that run.
+    #[arg(short, long, conflicts_with = "names")]
+    all: bool,
     /// Kill boxes that still run, then remove them.
     #[arg(short, long)]
     force: bool,
+    /// Print one JSON object with the names of the boxes that were removed.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Shows what the agent of a box writes from now on, until the agent ends.
@@ -97,17 +118,17 @@ pub(crate) struct AttachArgs {
 
 pub(crate) fn stop(args: &StopArgs) -> Result<u8, Failure> {
     let boxes = Boxes::new(&paths::state()?);
-    each(&args.names, |name| {
+    let names = named_or(&args.names, args.all, &boxes, |it| it.state != State::Ended)?;
+    each(&names, args.json, |name| {
         let record = boxes.find(name)?;
-        end(&boxes, &record, Duration::from_secs(args.grace.into()))?;
-        print(&format!("{name}\n"))
+        Ok(end(&boxes, &record, Duration::from_secs(args.grace.into()))?)
     })
 }
 
 pub(crate) fn kill(args: &KillArgs) -> Result<u8, Failure> {
     let boxes = Boxes::new(&paths::state()?);
     let signals = StopSignals::block()?;
-    each(&args.names, |name| {
+    each(&args.names, args.json, |name| {
         let record = boxes.find(name)?;
         if record.state == State::Starting {
             // The agent may not have started yet.
@@ -121,7 +142,7 @@ pub(crate) fn kill(args: &KillArgs) -> Result<u8, Failure> {
                 wait_a_moment(&boxes, &record)?;
             }
         }
-        print(&format!("{name}\n"))
+        Ok(())
     })
 }
 
@@ -153,7 +174,7 @@ pub(crate) fn wait(args: &WaitArgs) -> Result<u8, Failure> {
         Ok(())
     };
     if !args.json {
-        return each(&args.names, one);
+        return try_each(&args.names, one);
     }
     // Prints one object: the records or the error.
     args.names.iter().try_for_each(|name| one(name))?;
@@ -186,13 +207,15 @@ fn wait_for(record: &Record, signals: &StopSignals) -> Result<Option<u8>, Client
 
 pub(crate) fn rm(args: &RmArgs) -> Result<u8, Failure> {
     let boxes = Boxes::new(&paths::state()?);
-    each(&args.names, |name| {
+    let fits = |it: &Record| args.force || it.state == State::Ended;
+    let names = named_or(&args.names, args.all, &boxes, fits)?;
+    each(&names, args.json, |name| {
         boxes.find(name)?;
         match args.force {
             true => remove(&boxes, name, Duration::ZERO)?,
             false => boxes.remove(name)?,
         }
-        print(&format!("{name}\n"))
+        Ok(())
     })
 }
 
@@ -310,8 +333,50 @@ pub(super) fn has_ended(boxes: &Boxes, record: &Record) -> Result<bool, RecordEr
     }
 }
 
-/// Calls `act` for each name. Continues after errors, and returns the exit code of the first error.
+/// Returns the names on the command line, or with `--all` the names of the boxes that fit.
+fn named_or(
+    names: &[String],
+    all: bool,
+    boxes: &Boxes,
+    fits: impl Fn(&Record) -> bool,
+) -> Result<Vec<String>, OsError> {
+    if !all {
+        return Ok(names.to_vec());
+    }
+    Ok(boxes.all()?.into_iter().filter(|it| fits(it)).map(|it| it.name).collect())
+}
+
+/// Calls `act` for each name, and prints the name. With `as_json`, prints one object with the names and the errors instead. Continues
+/// after errors, and returns the exit code of the first error.
 pub(super) fn each(
+    names: &[String],
+    as_json: bool,
+    mut act: impl FnMut(&str) -> Result<(), Failure>,
+) -> Result<u8, Failure> {
+    if !as_json {
+        return try_each(names, |name| {
+            act(name)?;
+            print(&format!("{name}\n"))
+        });
+    }
+    let (mut done, mut failed) = (Vec::new(), Vec::new());
+    for name in names {
+        match act(name) {
+            Ok(()) => done.push(name),
+            Err(error) => failed.push(error),
+        }
+    }
+    let mut report = serde_json::json!({ "names": done });
+    let code = failed.first().map_or(exit::DONE, |it| it.exit);
+    if let Err(failure) = Failure::all(failed) {
+        report["errors"] = serde_json::json!(failure.problems());
+    }
+    print(&json_line(&report)?)?;
+    Ok(code)
+}
+
+/// Calls `act` for each name. Continues after errors, and returns the exit code of the first error.
+fn try_each(
     names: &[String],
     mut act: impl FnMut(&str) -> Result<(), Failure>,
 ) -> Result<u8, Failure> {

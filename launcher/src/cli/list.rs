@@ -49,12 +49,22 @@ pub(crate) struct PortArgs {
     /// The box's name.
     #[arg(value_name = "NAME")]
     name: String,
+    /// Print one JSON object: agent_port, agent_socket and published.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 pub(crate) fn port(args: &PortArgs) -> Result<u8, Failure> {
     let record = Boxes::new(&paths::state()?).find(&args.name)?;
     if record.state == State::Ended {
         return Err(ClientError::NotRunning(record.name).into());
+    }
+    if args.json && (record.agent_socket.is_some() || !record.published.is_empty()) {
+        let Record { agent_port, agent_socket, published, .. } = &record;
+        print(&json_line(
+            &json!({ "agent_port": agent_port, "agent_socket": agent_socket, "published": published }),
+        )?)?;
+        return Ok(0);
     }
     let published: String = record.published.iter().map(published).collect();
     if !is_quiet() {

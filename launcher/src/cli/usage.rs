@@ -78,7 +78,7 @@ const fn of(command: &'static str, option: &'static str, tip: &'static str) -> O
 }
 
 /// Options of docker that boxlaunch lacks, and the alternatives.
-const OTHER_OPTIONS: [OtherOption; 26] = [
+const OTHER_OPTIONS: [OtherOption; 18] = [
     anywhere("--device", NO_DEVICE),
     anywhere("--entrypoint", "a command to run in the box comes after `--`: `-- CMD`"),
     anywhere("--expose", "`-p HOST:GUEST` publishes a port"),
@@ -101,30 +101,18 @@ const OTHER_OPTIONS: [OtherOption; 26] = [
     of("kill", "-2", SIGNAL),
     of("kill", "-3", SIGNAL),
     of("kill", "-6", SIGNAL),
-    of("kill", "-9", SIGNAL),
     of("load", "-i", LOADED),
     of("load", "--input", LOADED),
-    of("logs", "-n", LAST_LINES),
-    of("logs", "--tail", LAST_LINES),
-    of("logs", "-t", TIMES),
-    of("logs", "--timestamps", TIMES),
     of("prune", "-a", PRUNED),
     of("prune", "--all", PRUNED),
     of("run", "--net", "`--network none` starts the box without a network"),
-    of("stop", "-t", GRACE),
-    of("stop", "--time", GRACE),
-    of("stop", "--timeout", GRACE),
 ];
-const GRACE: &str = "`--grace 5` gives the programs five seconds";
-const LAST_LINES: &str =
-    "`--since 10m` shows the last ten minutes, and `boxlaunch logs NAME | tail -n 10` ten lines";
 const LOADED: &str = "`boxlaunch load FILE`, or `boxlaunch load -` for standard input";
 const NO_DEVICE: &str = "a box has no device of this host";
 const PRUNED: &str = "`--max-size 0` removes everything that need not be kept";
 const SHARED: &str =
     "`-v HOST:GUEST` shows a directory of this host, and `--volume NAME:/PATH` a volume";
 const SIGNAL: &str = "`--signal 9` or `--signal KILL` names the signal";
-const TIMES: &str = "`--json` prints the time of each piece of output";
 
 /// Parses the command line.
 pub(crate) fn parse() -> Result<Cli, clap::Error> {
@@ -350,11 +338,6 @@ mod tests {
     #[test]
     fn an_option_of_docker_gets_the_alternative() {
         for (line, tip) in [
-            ("logs --tail 10 x", "--since 10m"),
-            ("logs -n 10 x", "--since 10m"),
-            ("logs -t x", "--json"),
-            ("stop -t 5 x", "--grace 5"),
-            ("kill -9 x", "--signal 9"),
             ("load -i x.tar", "boxlaunch load FILE"),
             ("load", "boxlaunch load -"),
             ("run --net none x", "--network none"),

@@ -42,6 +42,9 @@ struct CreateArgs {
     /// The maximum size of its content, from 8MiB to 1024GiB [default: 10GiB].
     #[arg(long, value_name = "SIZE", value_parser = size_between(MIN_SIZE, MAX_SIZE, None))]
     size: Option<u64>,
+    /// Print one JSON object with the volume.
+    #[arg(long)]
+    json: bool,
 }
 
 /// Lists all volumes.
@@ -74,6 +77,9 @@ struct RmArgs {
     /// The volumes' names.
     #[arg(value_name = "NAME", required = true)]
     names: Vec<String>,
+    /// Print one JSON object with the names of the volumes that were removed.
+    #[arg(long)]
+    json: bool,
 }
 
 impl VolumeArgs {
@@ -82,7 +88,8 @@ impl VolumeArgs {
         match &self.command {
             VolumeCommand::Ls(args) => args.json,
             VolumeCommand::Inspect(args) => args.json,
-            VolumeCommand::Create(_) | VolumeCommand::Rm(_) => false,
+            VolumeCommand::Create(args) => args.json,
+            VolumeCommand::Rm(args) => args.json,
         }
     }
 }
@@ -92,7 +99,10 @@ pub(crate) fn volume(args: &VolumeArgs) -> Result<u8, Failure> {
     match &args.command {
         VolumeCommand::Create(args) => {
             volumes.create(&args.name, args.size.unwrap_or(DEFAULT_SIZE))?;
-            print(&format!("{}\n", args.name))?;
+            print(&match args.json {
+                true => json_line(&json!({ "volumes": [volumes.find(&args.name)?] }))?,
+                false => format!("{}\n", args.name),
+            })?;
         }
         VolumeCommand::Ls(args) => {
             let (all, unreadable) = volumes.all()?;
@@ -115,10 +125,7 @@ pub(crate) fn volume(args: &VolumeArgs) -> Result<u8, Failure> {
             })?;
         }
         VolumeCommand::Rm(args) => {
-            return each(&args.names, |name| {
-                volumes.remove(name)?;
-                print(&format!("{name}\n"))
-            });
+            return each(&args.names, args.json, |name| Ok(volumes.remove(name)?));
         }
     }
     Ok(0)

@@ -18,6 +18,7 @@ mod output;
 mod parts;
 mod prune;
 mod refusal;
+mod removed;
 mod shares;
 mod skills;
 mod terminal;

@@ -1,0 +1,41 @@
+//! The JSON of commands that change boxes and volumes, and `--all`.
+
+use serde_json::{Value, json};
+
+use crate::metrics::Host;
+use crate::{Ended, boxlaunch, ended};
+
+fn run(host: &Host, words: &str) -> Ended {
+    let mut command = boxlaunch(&words.split(' ').collect::<Vec<_>>());
+    command.env("BOXLAUNCH_STATE", host.state.path());
+    ended(command)
+}
+
+/// Returns the exit code and the report of a command.
+fn report(host: &Host, words: &str) -> (Option<i32>, Value) {
+    let Ended { code, stdout, stderr } = run(host, words);
+    (code, serde_json::from_str(&stdout).unwrap_or_else(|_| panic!("{stdout}{stderr}")))
+}
+
+#[test]
+fn all_that_have_ended_are_removed_and_named() {
+    let host = Host::new();
+    assert_eq!(report(&host, "rm --all --json"), (Some(0), json!({ "names": ["ended"] })));
+    assert_eq!(report(&host, "rm --all --json"), (Some(0), json!({ "names": [] })));
+    assert_eq!(run(&host, "ps -aq").stdout.lines().count(), 2, "those that run stay");
+}
+
+#[test]
+fn a_report_has_what_was_done_and_what_failed() {
+    let host = Host::new();
+    let (code, removed) = report(&host, "rm ended none one --json");
+    assert_eq!((code, &removed["names"]), (Some(1), &json!(["ended"])));
+    let codes: Vec<_> =
+        removed["errors"].as_array().unwrap().iter().map(|it| it["code"].as_str()).collect();
+    assert_eq!(codes, [Some("name-not-found"), Some("still-running")]);
+    let (code, stopped) = report(&host, "stop none --json");
+    assert_eq!((code, stopped["errors"][0]["code"].as_str()), (Some(1), codes[0]));
+    let (code, made) = report(&host, "volume create work --size 64m --json");
+    assert_eq!((code, &made["volumes"][0]["size_bytes"]), (Some(0), &json!(64 << 20)));
+    assert_eq!(report(&host, "volume rm work --json"), (Some(0), json!({ "names": ["work"] })));
+}
