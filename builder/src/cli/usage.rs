@@ -33,7 +33,17 @@ pub(crate) const EXIT_CODES: [(u8, &str); 7] = [
 ];
 
 /// Options that other programs have, with the command that lacks them here and the alternative.
-const OTHER_OPTIONS: [(&str, &[&str], &str); 4] = [
+const OTHER_OPTIONS: [(&str, &[&str], &str); 6] = [
+    (
+        "build",
+        &["-t", "--tag"],
+        "`--name NAME` names the box in the store, and `--push HOST/NAME:TAG` in a registry",
+    ),
+    (
+        "build",
+        &["--iidfile", "--metadata-file"],
+        "`boxbuild build -q` prints the digest alone, and `--json` a report: `boxbuild build --json | jq -r .box`",
+    ),
     ("inspect", &["--format"], "`--json` prints JSON: `boxbuild inspect BOX --json | jq .images`"),
     ("ls", &["-a", "-R"], "all files are listed, at all depths"),
     (

@@ -1,7 +1,7 @@
 //! Corrects the errors of clap, some of whose suggestions lead into the next error.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Command, Error};
+use clap::{Arg, Command, Error};
 use diagnostics::suggest::nearest;
 
 /// Removes misleading suggestions from an error of `program`: to pass an unknown option as a value, and an option or a command that is
@@ -14,7 +14,7 @@ pub fn correct(error: &mut Error, program: &Command, tip: Option<String>) {
     if has_tip || !suggests_a_near_command(error) {
         error.remove(ContextKind::SuggestedSubcommand);
     }
-    if has_tip || !suggests_what_is_near(error) {
+    if has_tip || !suggests_what_is_near(error) || suggests_what_is_hidden(error, program) {
         error.remove(ContextKind::SuggestedArg);
     }
     // clap's usage contains the option that it suggests.
@@ -56,6 +56,14 @@ fn suggests_what_is_near(error: &Error) -> bool {
     typed.zip(proposed).is_none_or(|(typed, proposed)| nearest(typed, &[proposed]).is_some())
 }
 
+/// Returns whether the option that clap suggests is hidden from users.
+fn suggests_what_is_hidden(error: &Error, program: &Command) -> bool {
+    let proposed = context(error, ContextKind::SuggestedArg).and_then(|it| it.strip_prefix("--"));
+    let command = command_of(error, program);
+    let is_proposed = |it: &&Arg| it.get_long().is_some() && it.get_long() == proposed;
+    command.get_arguments().find(is_proposed).is_some_and(Arg::is_hide_set)
+}
+
 /// Returns whether a command that clap suggests is only a typing error away.
 fn suggests_a_near_command(error: &Error) -> bool {
     let typed = context(error, ContextKind::InvalidSubcommand);
@@ -81,8 +89,6 @@ pub fn command_of(error: &Error, program: &Command) -> Command {
 
 #[cfg(test)]
 mod tests {
-    use clap::Arg;
-
     use super::*;
 
     /// Returns the message for a command line of a program with the command `run`.
@@ -90,6 +96,7 @@ mod tests {
         let run = Command::new("run").args([
             Arg::new("detach").long("detach").num_args(0),
             Arg::new("store").long("store"),
+            Arg::new("nested").long("nested").num_args(0).hide(true),
             Arg::new("box"),
         ]);
         let command = Command::new("program").subcommands([run, Command::new("push")]);
@@ -121,6 +128,17 @@ mod tests {
         error: unexpected argument '--detatch' found
 
           tip: detach it
+
+        Usage: program run [OPTIONS] [box]
+
+        For more information, try '--help'.
+        ");
+    }
+
+    #[test]
+    fn a_hidden_option_is_in_no_tip() {
+        insta::assert_snapshot!(message(&["run", "--nest"], None), @"
+        error: unexpected argument '--nest' found
 
         Usage: program run [OPTIONS] [box]
 
