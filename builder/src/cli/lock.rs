@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use box_contract::ErrorCode;
+use box_contract::{ErrorCode, exit};
 use boxbuild::project::lock::Lock;
 use boxbuild::project::lock::{LockEntry, PinKind};
 use boxbuild::project::{LockFile, LockFileError, LockPlace};
@@ -43,7 +43,8 @@ pub(crate) struct LockArgs {
 #[command(after_help = "Examples:\n  \
     boxbuild update              resolve every image again\n  \
     boxbuild update agent        resolve the agent's image only\n  \
-    boxbuild update --dry-run    print the changes, and write nothing")]
+    boxbuild update --dry-run    print the changes, and write nothing\n  \
+    boxbuild update --dry-run --exit-code    also exit with 5 if there are changes")]
 pub(crate) struct UpdateArgs {
     /// The entries of the lock to resolve again [default: every image]
     #[arg(value_name = "NAME")]
@@ -51,6 +52,9 @@ pub(crate) struct UpdateArgs {
     /// Print the changes, but do not write them
     #[arg(long)]
     dry_run: bool,
+    /// Exit with 5 if there are changes, as `git diff --exit-code` does
+    #[arg(long)]
+    exit_code: bool,
     #[command(flatten)]
     pub(crate) project: ProjectOptions,
     #[command(flatten)]
@@ -113,7 +117,11 @@ pub(crate) fn update(args: &UpdateArgs) -> Result<(), Failure> {
     let lock = resolve_all(&loaded, &tools, old, &refresh, |_| Ok(()))?;
     let known = names(old, |_| true).into_iter().chain(names(Some(&lock), |_| true)).collect();
     check_names(&args.names, known)?;
-    finish(&file, &lock, args.dry_run, args.project.json)
+    finish(&file, &lock, args.dry_run, args.project.json)?;
+    if args.exit_code && !locking::describe(file.lock.as_ref(), &lock).is_empty() {
+        return Err(Failure::reported(exit::DIFFERENT));
+    }
+    Ok(())
 }
 
 /// Returns the names of the entries that pass `filter`.

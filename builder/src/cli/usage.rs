@@ -27,7 +27,7 @@ pub(crate) const EXIT_CODES: [(u8, &str); 7] = [
     (exit::OVER_BUDGET, "the startup budget is exceeded (`budget`)"),
     (
         exit::DIFFERENT,
-        "a difference was found (`diff`, `verify --rebuild`), or the box is damaged or has no trusted signature (`verify`)",
+        "a difference was found (`diff`, `verify --rebuild`, `update --exit-code`), or the box is damaged or has no trusted signature (`verify`)",
     ),
     (exit::BUG, "a bug in the program"),
 ];

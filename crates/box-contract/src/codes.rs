@@ -19,7 +19,7 @@ pub mod exit {
         USAGE 2 "the command line is wrong",
         LOCKED 3 "the lock is missing, out of date or malformed (`--locked`, `lock --check`, `verify --rebuild`, `attest`), or of another format epoch",
         OVER_BUDGET 4 "the startup budget is exceeded (`boxlaunch run`, `boxbuild budget`)",
-        DIFFERENT 5 "a difference was found (`boxbuild diff`, `verify --rebuild`), or the box is damaged or has no trusted signature (`boxbuild verify`, `boxlaunch`)",
+        DIFFERENT 5 "a difference was found (`boxbuild diff`, `verify --rebuild`, `update --exit-code`), or the box is damaged or has no trusted signature (`boxbuild verify`, `boxlaunch`)",
         KEPT 6 "the new box did not become ready, and the old one runs (`boxlaunch update`)",
         BUG 70 "a bug in the program",
     }

@@ -60,6 +60,8 @@ fn a_dry_run_changes_nothing() {
     let dry = checkout.run(&["update", "--dry-run"]);
     assert_eq!((dry.code, dry.notes.as_str()), (0, "Boxfile.lock would change\n"));
     assert_eq!(checkout.read(LOCK), before);
+    let told = checkout.run(&["update", "--dry-run", "--exit-code"]);
+    assert_eq!((told.code, told.notes, told.result), (5, dry.notes, dry.result.clone()));
     let report = checkout.run(&["update", "--dry-run", "--json"]).json();
     assert_eq!(report["written"], false);
     let change = &report["changes"][0];
@@ -69,6 +71,7 @@ fn a_dry_run_changes_nothing() {
     assert_eq!(checkout.read(LOCK), before);
     assert_eq!(dry.result, checkout.result(&["update"]), "the same is told");
     assert_ne!(checkout.read(LOCK), before);
+    assert_eq!(checkout.run(&["update", "--exit-code"]).code, 0, "nothing has changed since");
 }
 
 #[test]
