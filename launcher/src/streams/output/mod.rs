@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io::{self, Write};
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use box_contract::wire::Stream;
 use safe_text::Harmless;
 use serde::{Serialize, Serializer};
@@ -95,17 +97,39 @@ fn write_through(writer: &mut dyn Write, data: &[u8]) -> io::Result<()> {
 }
 
 /// The captured output of a program.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub struct Captured {
-    #[serde(serialize_with = "as_text")]
     stdout: Vec<u8>,
-    #[serde(serialize_with = "as_text")]
     stderr: Vec<u8>,
     /// Whether either stream was longer than `limit`.
     truncated: bool,
     /// How much of each stream is kept, in bytes.
-    #[serde(skip)]
     limit: usize,
+}
+
+/// The captured output in a report. A stream that is not UTF-8 is also there with all its bytes.
+#[derive(Serialize)]
+struct Reported {
+    stdout: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stdout_base64: Option<String>,
+    stderr: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stderr_base64: Option<String>,
+    truncated: bool,
+}
+
+impl Serialize for Captured {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let reported = Reported {
+            stdout: self.stdout(),
+            stdout_base64: lossless(&self.stdout),
+            stderr: self.stderr(),
+            stderr_base64: lossless(&self.stderr),
+            truncated: self.truncated,
+        };
+        reported.serialize(serializer)
+    }
 }
 
 impl Default for Captured {
@@ -115,8 +139,9 @@ impl Default for Captured {
     }
 }
 
-fn as_text<S: Serializer>(kept: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&String::from_utf8_lossy(kept))
+/// Returns all bytes in base64 if they are not UTF-8.
+fn lossless(bytes: &[u8]) -> Option<String> {
+    str::from_utf8(bytes).is_err().then(|| BASE64_STANDARD.encode(bytes))
 }
 
 impl Captured {
@@ -338,6 +363,10 @@ mod tests {
         assert!(captured.truncated);
         assert_eq!(captured.stdout().len(), MAX_CAPTURE);
         assert_eq!(captured.stderr(), "\u{fffd}ok");
+        let report = serde_json::to_value(&captured).unwrap();
+        assert_eq!(report["stderr"], "\u{fffd}ok");
+        assert_eq!(report["stderr_base64"], "/29r");
+        assert!(report.get("stdout_base64").is_none(), "it is text");
         let mut route = Route::capture_within(2);
         route.write(Stream::Stdout, b"ab").unwrap();
         route.write(Stream::Stderr, b"abc").unwrap();
