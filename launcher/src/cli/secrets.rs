@@ -175,10 +175,10 @@ fn bounded(from: impl Read) -> io::Result<Vec<u8>> {
 ///
 /// clap does not parse them, because the errors of clap repeat the values.
 pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<Vec<GivenSecret>, Failure> {
-    // A name that the box declares is no value, so the error can repeat it.
+    // A name alone is the variable of that name. Only a name that the box declares is one: another word could be a value.
     let is_name = |text: &str| plan.secrets.iter().any(|it| it.name == text);
     let given = args.secrets.iter().map(|it| match is_name(it) {
-        true => Err(usage(&format!("--secret {it} has no source"), &forms(it))),
+        true => GivenSecret::parse(&format!("{it}=env:{it}")),
         false => GivenSecret::parse(it),
     });
     let given: Vec<_> = given.collect::<Result<_, _>>()?;
@@ -433,19 +433,19 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_the_box_declares_is_no_value() {
+    fn a_name_that_the_box_declares_is_a_variable() {
         let mut plan = testkit::test_box::config().plan;
         plan.secrets = declared(&["A"]);
         let refused = |option: &str| {
             let args = RunArgs::of_words(["x.box", "--secret", option]).unwrap();
             checked(&args, &plan).unwrap_err().text()
         };
-        insta::assert_snapshot!(refused("A") + &refused("B"), @"
-        error: --secret A has no source
-          = help: write `--secret A=env:A`, `--secret A=file:PATH` or `--secret A=-`
+        insta::assert_snapshot!(refused("B"), @"
         error: a --secret has no source
           = help: write `--secret NAME=env:VARIABLE`, `--secret NAME=file:PATH` or `--secret NAME=-`
         ");
+        let args = RunArgs::of_words(["x.box", "--secret", "A"]).unwrap();
+        assert_eq!(checked(&args, &plan).unwrap()[0].source, Source::Variable("A".into()));
     }
 
     #[test]

@@ -158,7 +158,7 @@ fn hide_values(error: &mut clap::Error) {
         mask_words(&mut words);
         words.concat()
     };
-    // Only an unknown option can contain a secret: clap shows a known one as in its help, for example `--secret <NAME=SOURCE>`.
+    // Only an unknown option can contain a secret: clap shows a known one as in its help, for example `--secret <NAME[=SOURCE]>`.
     if let Some(option) = option.filter(|_| error.kind() == ErrorKind::UnknownArgument) {
         error.insert(ContextKind::InvalidArg, ContextValue::String(masked(option)));
     }
@@ -256,7 +256,7 @@ mod tests {
         For more information, try '--help'.
         ");
         insta::assert_snapshot!(output(&["run", "x.box", "--secret"]), @"
-        error: a value is required for '--secret <NAME=SOURCE>' but none was supplied
+        error: a value is required for '--secret <NAME[=SOURCE]>' but none was supplied
 
         For more information, try '--help'.
         ");

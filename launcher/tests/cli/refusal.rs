@@ -154,3 +154,16 @@ fn a_box_without_such_declarations_is_not_refused() {
     let json: Value = serde_json::from_str(&scene.run(&["inspect", "--json"]).stdout).unwrap();
     assert_eq!(json["unsupported"], serde_json::json!([]));
 }
+
+/// Mistakes that do not depend on each other are reported together, and before KVM is tried.
+#[test]
+fn all_mistakes_of_a_command_line_are_reported() {
+    let ended = Scene::new(&config()).run(&["run", "--memory", "128", "--secret", "A=file:a"]);
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    for error in ["error: the box declares no secret A\n", "error: --memory is too little"] {
+        assert!(ended.stderr.contains(error), "{}", ended.stderr);
+    }
+    let ended = Scene::new(&config()).run(&["run", "--name", "a b"]);
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    assert!(ended.stderr.contains("'--name <NAME>': use letters, digits,"), "{}", ended.stderr);
+}

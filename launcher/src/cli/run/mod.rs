@@ -367,37 +367,64 @@ struct Checked {
     given: Vec<GivenVariable>,
 }
 
+/// The failures of checks that do not depend on each other. They are reported together.
+#[derive(Default)]
+struct Failures(Vec<Failure>);
+
+impl Failures {
+    /// Returns the result of a check, or notes its failure.
+    fn ok<T>(&mut self, checked: Result<T, impl Into<Failure>>) -> Option<T> {
+        checked.map_err(|it| self.0.push(it.into())).ok()
+    }
+}
+
 /// Checks the command line against the box before the run changes anything on the host.
 fn checked(args: &RunArgs, opened: &OpenBox) -> Result<Checked, Failure> {
     // The start repeats this check.
     boxlaunch::opened::check_enforced(opened)?;
     let plan = opened.plan();
-    let secrets = secrets::checked(args, plan)?;
-    restart::check(args, plan, &secrets)?;
-    shares::checked(args, plan)?;
-    let network = network::lacking(args, plan)?;
-    volumes::checked(args, plan)?;
-    if args.agent_socket.is_some() && opened.plan().agent.port.is_none() {
-        let help = "declare the agent's `port` in the Boxfile, and build the box again";
-        let message = "--agent-socket has no effect: the agent of this box has no port";
-        return Err(Failure::new((ErrorCode::Usage, help), message));
+    let has = |name| plan.component(name).is_some();
+    let mut failures = Failures::default();
+    let secrets = failures.ok(secrets::checked(args, plan));
+    failures.ok(restart::check(args, plan, secrets.as_deref().unwrap_or_default()));
+    let shares = failures.ok(shares::checked(args, plan));
+    let network = failures.ok(network::lacking(args, plan));
+    failures.ok(volumes::checked(args, plan));
+    failures.ok(check_agent_socket(args, plan));
+    failures.ok(check_memory(args, plan));
+    failures.ok(check_published(&args.published, has));
+    let env = failures.ok(variables::resolved(&args.env_files, &args.env)).unwrap_or_default();
+    let given = failures.ok(variables::given(&env, &args.env, !args.command.is_empty(), plan));
+    let lacks = secrets.and_then(|it| secrets::lacking(&it, &plan.secrets)).into_iter();
+    let lacks = lacks.chain(shares.map(|()| shares::lacking(args, plan)).into_iter().flatten());
+    let lacks = lacks.chain(network.into_iter().flatten());
+    let of_variables = given.as_ref().map(|it| variables::lacking(it, &args.env, plan));
+    let lacks: Vec<_> = lacks.chain(of_variables.into_iter().flatten()).collect();
+    failures.ok(Lack::check(&lacks));
+    let component = failures.ok(component(args.component, has));
+    let component = component.unwrap_or(ComponentName::Agent);
+    Failure::all(failures.0)?;
+    Ok(Checked { component, env, given: given.unwrap_or_default() })
+}
+
+fn check_agent_socket(args: &RunArgs, plan: &RunPlan) -> Result<(), Failure> {
+    if args.agent_socket.is_none() || plan.agent.port.is_some() {
+        return Ok(());
     }
-    let limits = opened.plan().memory_limits();
-    if args.memory.is_some_and(|mib| u64::from(mib) << 20 <= limits) {
-        let help = "the VM needs more memory than its components may take together";
-        let message =
-            format!("--memory is too little: the components' limits are {}", readable(limits));
-        return Err(Failure::new((ErrorCode::Usage, help), message));
+    let help = "declare the agent's `port` in the Boxfile, and build the box again";
+    let message = "--agent-socket has no effect: the agent of this box has no port";
+    Err(Failure::new((ErrorCode::Usage, help), message))
+}
+
+fn check_memory(args: &RunArgs, plan: &RunPlan) -> Result<(), Failure> {
+    let limits = plan.memory_limits();
+    if args.memory.is_none_or(|mib| u64::from(mib) << 20 > limits) {
+        return Ok(());
     }
-    let has = |name| opened.plan().component(name).is_some();
-    check_published(&args.published, has)?;
-    let env = variables::resolved(&args.env_files, &args.env)?;
-    let given = variables::given(&env, &args.env, !args.command.is_empty(), plan)?;
-    let lacks = secrets::lacking(&secrets, &plan.secrets).into_iter();
-    let lacks = lacks.chain(shares::lacking(args, plan)).chain(network);
-    let lacks: Vec<_> = lacks.chain(variables::lacking(&given, &args.env, plan)).collect();
-    Lack::check(&lacks)?;
-    Ok(Checked { component: component(args.component, has)?, env, given })
+    let help = "the VM needs more memory than its components may take together";
+    let message =
+        format!("--memory is too little: the components' limits are {}", readable(limits));
+    Err(Failure::new((ErrorCode::Usage, help), message))
 }
 
 /// Checks a start of `opened` that another process will make. Returns the directories that the box would see.

@@ -10,8 +10,10 @@ use box_contract::rules::{MAX_CPUS, MAX_TIMEOUT, MAX_VM_MIB, MIN_VM_MIB};
 use box_contract::{ComponentName, Phase, RunPlan, Vm};
 use box_digest::Digest;
 use box_layout::OpenBox;
+use boxlaunch::boxes::is_entry_name;
 use boxlaunch::host::error::{PolicyError, Resource};
 use boxlaunch::host::policy::{Most, check_scratch, most_scratch};
+use boxlaunch::host::state_dir::ENTRY_NAME_FORM;
 use boxlaunch::mounts::roots_disk::DiskChoice;
 use boxlaunch::mounts::volumes::VolumePlace;
 use boxlaunch::network::given::{Choice, NetworkRefusal};
@@ -97,7 +99,7 @@ pub(crate) struct RunArgs {
     #[arg(long, hide = true, value_name = "PID", requires_all = ["detach", "with_parent"])]
     pub(in crate::cli) parent: Option<u32>,
     /// The name by which other commands address the box [default: the box's own name with a random suffix].
-    #[arg(long, value_name = "NAME", conflicts_with = "emulated")]
+    #[arg(long, value_name = "NAME", value_parser = entry_name, conflicts_with = "emulated")]
     pub(in crate::cli) name: Option<String>,
     /// Remove the box that has the name of --name, with its disk, and take its place. A box that runs is stopped.
     #[arg(long, requires = "name")]
@@ -162,8 +164,9 @@ pub(crate) struct RunArgs {
     /// Set the variables of a file, one NAME=VALUE on each line. A variable of -e takes precedence. May be repeated.
     #[arg(long = "env-file", value_name = "FILE")]
     pub(in crate::cli) env_files: Vec<PathBuf>,
-    /// Give the box a secret that its Boxfile declares, from env:VARIABLE, file:PATH, or - for standard input.
-    #[arg(long = "secret", value_name = "NAME=SOURCE")]
+    /// Give the box a secret that its Boxfile declares, from env:VARIABLE, file:PATH, or - for standard input. A
+    /// NAME alone is from the variable of that name.
+    #[arg(long = "secret", value_name = "NAME[=SOURCE]")]
     pub(in crate::cli) secrets: Vec<String>,
     /// Share a directory of this host with the box: HOST:GUEST read-only, HOST:GUEST:rw writable. NAME=HOST gives a share
     /// that the box declares; NAME alone takes the directory that its Boxfile proposes.
@@ -535,6 +538,11 @@ fn local_host(text: &str) -> Result<Local, String> {
 /// Returns whether a text is a host's name with an optional port, and not an address. An address of IPv6 has several colons.
 fn is_host_name(text: &str) -> bool {
     text.contains(|it: char| it.is_ascii_alphabetic()) && text.matches(':').count() <= 1
+}
+
+/// Parses a value of `--name`.
+fn entry_name(text: &str) -> Result<String, &'static str> {
+    if is_entry_name(text) { Ok(text.to_owned()) } else { Err(ENTRY_NAME_FORM) }
 }
 
 /// Parses a value of `--volume`.
