@@ -30,7 +30,8 @@ const ROWS: &[Row] = &[
         &[],
         &[
             ("all", &["--all"], &["all_users"]),
-            ("all_users", &["--all-users"], &["all", "names"]),
+            ("all_users", &["--all-users"], &["all", "names", "filters"]),
+            ("filters", &["--filter", "name=x"], &["all_users"]),
             ("names", &["-n"], &["json", "all_users"]),
             ("json", &["--json"], &["names"]),
         ],

@@ -1,5 +1,7 @@
 //! `boxlaunch ps`, and `boxlaunch inspect` of a started box.
 
+use std::mem::discriminant;
+
 use box_contract::{ComponentName, ErrorCode};
 use boxlaunch::boxes::all_users::UserBox;
 use boxlaunch::boxes::{Boxes, Record, State, since_epoch};
@@ -21,6 +23,7 @@ use super::{all_users, paths};
 #[command(after_help = "Examples:
   boxlaunch ps
   boxlaunch ps --all --json | jq '.boxes[] | {name, state}'
+  boxlaunch ps --filter status=ended --filter name=test
   sudo boxlaunch ps --all-users
   boxlaunch stop $(boxlaunch ps -n)")]
 pub(crate) struct PsArgs {
@@ -30,12 +33,60 @@ pub(crate) struct PsArgs {
     /// List the running boxes of all users, for root.
     #[arg(long, conflicts_with_all = ["all", "names"])]
     all_users: bool,
+    /// Only list boxes that fit: status=starting, running or ended, name=TEXT for a part of the name, or box=DIGEST for the
+    /// start of the box digest. May be repeated: different keys must all fit, and of equal keys one. A status lists boxes
+    /// that have ended, too.
+    #[arg(short, long = "filter", value_name = "KEY=VALUE", value_parser = Filter::parse, conflicts_with = "all_users")]
+    filters: Vec<Filter>,
     /// Print only names, as -q does.
     #[arg(short, long, conflicts_with = "json")]
     names: bool,
     /// Print one JSON object with the boxes' records.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// A condition of `--filter`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Filter {
+    Status(State),
+    Name(String),
+    Digest(String),
+}
+
+impl Filter {
+    fn parse(text: &str) -> Result<Self, &'static str> {
+        match text.split_once('=') {
+            Some(("status", "starting")) => Ok(Self::Status(State::Starting)),
+            Some(("status", "running")) => Ok(Self::Status(State::Running)),
+            Some(("status", "ended" | "exited")) => Ok(Self::Status(State::Ended)),
+            Some(("status", _)) => Err("a status is starting, running or ended"),
+            Some(("name", name)) => Ok(Self::Name(name.to_owned())),
+            Some(("box", digest)) => {
+                Ok(Self::Digest(digest.strip_prefix("sha256:").unwrap_or(digest).to_owned()))
+            }
+            _ => Err("write status=STATUS, name=TEXT or box=DIGEST"),
+        }
+    }
+
+    fn fits(&self, record: &Record) -> bool {
+        match self {
+            Self::Status(state) => record.state == *state,
+            Self::Name(part) => record.name.contains(part),
+            Self::Digest(start) => {
+                let digest = record.digest.to_string();
+                digest.strip_prefix("sha256:").is_some_and(|it| it.starts_with(start))
+            }
+        }
+    }
+
+    /// Returns whether a record fits for each key one of the filters with that key.
+    fn all_fit(filters: &[Self], record: &Record) -> bool {
+        filters.iter().all(|one| {
+            let same = filters.iter().filter(|it| discriminant(*it) == discriminant(one));
+            same.into_iter().any(|it| it.fits(record))
+        })
+    }
 }
 
 /// Shows the addresses of a box's ports on this host.
@@ -97,7 +148,9 @@ pub(crate) fn ps(args: &PsArgs) -> Result<u8, Failure> {
         return ps_all_users(args.json);
     }
     let mut records = Boxes::new(&paths::state()?).all()?;
-    records.retain(|record| args.all || record.state != State::Ended);
+    let has_status = args.filters.iter().any(|it| matches!(it, Filter::Status(_)));
+    records.retain(|record| args.all || has_status || record.state != State::Ended);
+    records.retain(|record| Filter::all_fit(&args.filters, record));
     print(&if args.json {
         json_line(&json!({ "boxes": records }))?
     } else if args.names || is_quiet() {

@@ -39,3 +39,25 @@ fn a_report_has_what_was_done_and_what_failed() {
     assert_eq!((code, &made["volumes"][0]["size_bytes"]), (Some(0), &json!(64 << 20)));
     assert_eq!(report(&host, "volume rm work --json"), (Some(0), json!({ "names": ["work"] })));
 }
+
+#[test]
+fn a_list_is_filtered_by_status_name_and_box() {
+    let host = Host::new();
+    let names = |words: &str| {
+        let mut names: Vec<_> =
+            run(&host, &format!("ps -q {words}")).stdout.lines().map(str::to_owned).collect();
+        names.sort();
+        names.join(" ")
+    };
+    assert_eq!(names("--filter name=o"), "one two");
+    assert_eq!(names("-f name=ne -f name=tw"), "one two", "one of equal keys");
+    assert_eq!(names("-f name=ne -f status=ended"), "", "all of different keys");
+    assert_eq!(names("-f status=ended"), "ended");
+    let (_, all) = report(&host, "ps -a --json");
+    let digest = all["boxes"][0]["box"].as_str().unwrap();
+    assert_eq!(names(&format!("-a -f box={}", &digest[..20])), "ended one two");
+    assert_eq!(names("-f box=sha256:no"), "");
+    for wrong in ["status=busy", "label=x", "name"] {
+        assert_eq!(run(&host, &format!("ps -f {wrong}")).code, Some(2), "{wrong}");
+    }
+}
