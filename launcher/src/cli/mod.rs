@@ -17,6 +17,7 @@ mod explain;
 mod found;
 mod generate;
 mod given_file;
+mod groups;
 mod health;
 mod image;
 mod images;

@@ -12,6 +12,7 @@ use safe_text::secrets::{MASK, mask_words};
 use safe_text::shell_word;
 
 use super::error::Failure;
+use super::groups::grouped;
 use super::run::RunArgs;
 use super::terminal::{self, GlobalOptions};
 use super::{Cli, Command};
@@ -121,7 +122,7 @@ pub(crate) fn parse() -> Result<Cli, clap::Error> {
         return Ok(Cli { global, command: Command::Run(Box::new(run)) });
     }
     let args = env::args_os().map(|arg| arg.to_string_lossy().into_owned());
-    let command = Cli::command().color(color_of(args));
+    let command = grouped(Cli::command()).color(color_of(args));
     Cli::from_arg_matches(&command.try_get_matches()?)
 }
 
