@@ -44,6 +44,15 @@ boxlaunch exec signals -- sleep 1000 & pid=$!
 sleep 1; kill -9 $pid; wait $pid; echo "status $?"
 sleep 1; boxlaunch exec signals -- sh -c 'ps | grep -c "[s]leep"'
 boxlaunch rm -f signals >/dev/null"#;
+/// Runs commands that outlive `boxlaunch exec`, unless they end at once. Then prints the end of a log, and ends all boxes.
+const DETACHED: &str = r#"boxlaunch run -d --name detached /talker >/dev/null
+boxlaunch exec -d detached -- sh -c 'sleep 1; echo written >/tmp/late'; echo "status $?"
+sleep 3; boxlaunch exec detached cat /tmp/late
+boxlaunch exec -d detached -- sh -c 'yes'; echo "status $?"
+boxlaunch exec -d detached nothing 2>/tmp/errors; echo "status $?"; grep -c nothing /tmp/errors
+boxlaunch exec --detach detached -- sh -c 'exit 7'; echo "status $?"
+boxlaunch logs -n 1 -t detached | sed 's/[0-9-]*T[0-9:.]*Z/TIME/'
+boxlaunch stop --all -t 0 --json; boxlaunch rm --all"#;
 /// Prints the agent's output with `attach`, with `logs -f` while it runs, and with `logs` after its end.
 const LOGS: &str = "boxlaunch run -d --name talker /talker >/dev/null
 boxlaunch attach talker >/tmp/attached & boxlaunch logs -f talker >/tmp/followed 2>/tmp/errors & pids=\"$!\"
@@ -187,6 +196,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .script(10, "side-by-side", SIDE_BY_SIDE)
         .script(100, "parallel", PARALLEL)
         .script(20, "signals", SIGNALS)
+        .script(30, "detached", DETACHED)
         .script(20, "logs", LOGS)
         .script(30, "killed", KILLED)
         .script(20, "mistakes", MISTAKES)
@@ -263,6 +273,13 @@ fn a_command_that_nobody_reads_holds_nobody_up() {
 fn a_signal_is_passed_on_and_a_second_one_ends_the_command() {
     let lines = "got it\nstatus 7\nstatus 143\nstatus 137\n0\n";
     assert_eq!(STEPS["signals"].stdout, lines, "{:?}", STEPS["signals"]);
+}
+
+#[test]
+#[ignore = "one of the longer boots"]
+fn a_detached_command_outlives_its_caller() {
+    let lines = "status 0\nwritten\nstatus 0\nstatus 127\n1\nstatus 7\nTIME count\n{\"names\":[\"detached\"]}\ndetached\n";
+    assert_eq!(stdout("detached"), lines);
 }
 
 #[test]

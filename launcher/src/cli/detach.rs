@@ -1,4 +1,4 @@
-//! `boxlaunch run --detach`: starts the run as another process, which outlives its caller.
+//! `boxlaunch run --detach` and `exec --detach`: start the run or the command as another process, which outlives its caller.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -38,6 +38,20 @@ pub(super) fn run(is_update: bool, words: Vec<OsString>) -> Result<u8, Failure> 
     let (mut received, code) = follow(&mut supervisor, &signals)?;
     let is_detached = received.pop_if(|last| *last == DETACHED).is_some();
     print(&String::from_utf8_lossy(&received))?;
+    Ok(if is_detached { exit::DONE } else { code() })
+}
+
+/// Starts the same `boxlaunch exec` as a detached process, and waits until that process has detached or ended.
+pub(super) fn exec() -> Result<u8, Failure> {
+    let signals = StopSignals::block()?;
+    let mut words: Vec<_> = env::args_os().skip(1).collect();
+    // Behind the name of the box, the option would belong to the command.
+    let place = words.iter().position(|it| it == "exec").map_or(0, |at| at + 1);
+    words.insert(place, "--as-detached".into());
+    let mut client = Command::new(SELF);
+    client.args(words);
+    let (mut received, code) = follow(&mut client, &signals)?;
+    let is_detached = received.pop_if(|last| *last == DETACHED).is_some();
     Ok(if is_detached { exit::DONE } else { code() })
 }
 

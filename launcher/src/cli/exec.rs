@@ -3,10 +3,10 @@
 use std::io::{IsTerminal as _, stdin};
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use box_contract::ComponentName;
-use box_contract::wire::{Exited, Follow};
+use box_contract::wire::{Exec, Exited, Follow};
+use box_contract::{ComponentName, exit};
 use boxlaunch::boxes::{Boxes, Record};
 use boxlaunch::client::{Client, ClientError, CommandSetup};
 use boxlaunch::machine::report::CommandReport;
@@ -17,10 +17,10 @@ use vmm::signals::{StopSignals, Stopped};
 use super::command::{CommandOptions, component};
 use super::error::{Failure, usage};
 use super::memory::{disk_full, out_of_memory};
-use super::paths;
 use super::screen::Screen;
 use super::terminal::json_line;
 use super::variables::{self, Assigned, EnvOption};
+use super::{detach, paths};
 
 /// Starts `bash` if the box has it, else `sh`.
 const SHELL: [&str; 3] =
@@ -29,12 +29,13 @@ const SHELL: [&str; 3] =
 /// Runs a command in a running box.
 ///
 /// boxlaunch exits with the command's status. It passes a first signal (SIGINT, SIGTERM, SIGHUP) on to the command. A second
-/// signal kills the command, and so does the end of boxlaunch.
+/// signal kills the command, and so does the end of boxlaunch. With --detach, the command runs until it or the box ends.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   boxlaunch exec hello ls -l /
   boxlaunch exec -it hello -- sh
-  boxlaunch exec --json hello -- uname -a")]
+  boxlaunch exec --json hello -- uname -a
+  boxlaunch exec --detach hello -- sh -c 'make >/tmp/log 2>&1'")]
 pub(crate) struct ExecArgs {
     /// The box's name.
     #[arg(value_name = "NAME")]
@@ -46,6 +47,12 @@ pub(crate) struct ExecArgs {
     /// control sequences.
     #[arg(long, conflicts_with = "json")]
     raw: bool,
+    /// Leave CMD running, and discard its output. Exits with 0, or with the status of CMD if it ends at once.
+    #[arg(short, long, conflicts_with_all = ["json", "raw", "interactive", "tty"])]
+    detach: bool,
+    /// Be the process that waits for the detached command.
+    #[arg(long, hide = true, requires = "detach")]
+    as_detached: bool,
     /// The component to run CMD in [default: business if the box has one, else agent].
     #[arg(long, visible_alias = "in", value_parser = cli_common::component_name(), value_name = "COMPONENT")]
     component: Option<ComponentName>,
@@ -94,14 +101,23 @@ struct Request<'a> {
     env: Vec<Assigned>,
     json: bool,
     raw: bool,
+    detached: bool,
 }
 
+/// How long a detached command is watched, so that a program that is missing or fails at once is reported.
+const FIRST: Duration = Duration::from_millis(200);
+
 pub(crate) fn exec(args: &ExecArgs) -> Result<u8, Failure> {
+    if args.detach && !args.as_detached {
+        args.options.check()?;
+        return detach::exec();
+    }
     let ExecArgs { name, component, options, json, raw, .. } = args;
     let command = args.command.clone();
     let env = variables::resolved(&args.env_files, &args.env)?;
     let (json, raw) = (*json, *raw || options.tty);
-    run(&Request { name, component: *component, command, options, env, json, raw })
+    let detached = args.as_detached;
+    run(&Request { name, component: *component, command, options, env, json, raw, detached })
 }
 
 pub(crate) fn shell(args: &ShellArgs) -> Result<u8, Failure> {
@@ -114,8 +130,9 @@ pub(crate) fn shell(args: &ShellArgs) -> Result<u8, Failure> {
     let command = SHELL.map(str::to_owned).to_vec();
     let ShellArgs { name, component, .. } = args;
     let env = Vec::new();
-    let (json, raw) = (false, true);
-    run(&Request { name, component: *component, command, options: &options, env, json, raw })
+    let (json, raw, detached) = (false, true, false);
+    let options = &options;
+    run(&Request { name, component: *component, command, options, env, json, raw, detached })
 }
 
 fn run(request: &Request<'_>) -> Result<u8, Failure> {
@@ -142,6 +159,9 @@ fn run_in(
     let exec = request.options.exec(component, argv.clone(), &request.env);
     let (input, tty) = (request.options.input()?, request.options.terminal()?);
     let started = Instant::now();
+    if request.detached {
+        return detached(&mut client, exec, screen);
+    }
     let exit =
         client.exec(CommandSetup { exec, input, tty, output: &mut output }, &mut Route::Nowhere);
     let exit = after_signal(&mut client, exit, &mut output, signals)?;
@@ -155,6 +175,26 @@ fn run_in(
         screen.notice(&disk_full(component, record.disk_bytes));
     }
     Ok(report.code())
+}
+
+/// Runs a command, and leaves the caller when the command has not ended at once. Its first output is for the error if it has failed.
+fn detached(client: &mut Client<'_>, exec: Exec, screen: &Screen) -> Result<u8, Failure> {
+    let mut output = Route::capture();
+    client.give_up_after(FIRST);
+    let setup = CommandSetup { exec, input: None, tty: None, output: &mut output };
+    match client.exec(setup, &mut Route::Nowhere) {
+        Err(ClientError::NoAnswer) => {}
+        ended => {
+            let code = ended?.code();
+            if code != exit::DONE {
+                screen.notice(&output.captured().stderr());
+            }
+            return Ok(code);
+        }
+    }
+    client.be_patient();
+    detach::leave(screen)?;
+    Ok(client.wait_for_command(&mut Route::Nowhere, &mut Route::Nowhere)?.code())
 }
 
 /// If a signal interrupted the command's run, forwards the signal to the command, and waits for the command's end.

@@ -175,6 +175,11 @@ impl<'a> Client<'a> {
         self.deadline = Some(Instant::now() + patience);
     }
 
+    /// Removes the deadline.
+    pub const fn be_patient(&mut self) {
+        self.deadline = None;
+    }
+
     /// Changes the rules of the box's filter, and ends the connection.
     ///
     /// # Errors
@@ -263,6 +268,10 @@ impl<'a> Client<'a> {
         agent: &mut Route,
     ) -> Result<Exited, ClientError> {
         loop {
+            // A command that writes all the time must not postpone the deadline.
+            if self.deadline.is_some_and(|it| it <= Instant::now()) {
+                return Err(ClientError::NoAnswer);
+            }
             match self.next()? {
                 Event::Message(GuestMessage::Output(wrote)) if wrote.id.is_command() => {
                     self.pass_on(&wrote, output)?;
