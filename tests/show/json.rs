@@ -123,6 +123,17 @@ fn a_host() {
 }
 
 #[test]
+fn names_with_which_a_command_has_succeeded() {
+    let checkout = checkout();
+    let report = |args: &[&str]| boxlaunch(&checkout, args).json();
+    assert_fits("volumes", &report(&["volume", "create", "work", "--size", "8m", "--json"]));
+    let removed = report(&["volume", "rm", "work", "none", "--json"]);
+    assert_fits("named", &removed);
+    assert_eq!(removed["names"], json!(["work"]));
+    assert_fits("named", &report(&["stop", "--all", "--json"]));
+}
+
+#[test]
 fn failures() {
     let checkout = checkout();
     fits(&checkout, "failure", &["inspect", "images/agent"]);

@@ -35,19 +35,22 @@ impl CompletionsArgs {
     }
 }
 
-/// Prints the manual page, or writes the pages of all commands into a directory.
+/// Prints the manual page of the program or of a command, or writes the pages of all commands into a directory.
 #[derive(Debug, clap::Args)]
 pub struct ManArgs {
     /// Write one page for each command into this directory
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
+    /// Print the page of this command instead
+    #[arg(value_name = "COMMAND", conflicts_with = "output")]
+    command: Vec<String>,
 }
 
 impl ManArgs {
     /// Returns the examples at the end of this command's help.
     pub fn examples(program: &str) -> String {
         format!(
-            "Examples:\n  {program} man | man -l -\n  {program} man --output /usr/local/share/man/man1"
+            "Examples:\n  {program} man | man -l -\n  {program} man verify | man -l -\n  {program} man --output /usr/local/share/man/man1"
         )
     }
 
@@ -58,7 +61,11 @@ impl ManArgs {
     /// [`FileError`] if the pages cannot be written.
     pub fn page(&self, manual: &Manual, program: Command) -> Result<Option<String>, FileError> {
         let Some(directory) = &self.output else {
-            let page = manual.page(program).map_err(FileError::of("write", "the manual"))?;
+            let what = match self.command.is_empty() {
+                true => "the manual".to_owned(),
+                false => format!("the page of {}", self.command.join(" ")),
+            };
+            let page = manual.page(program, &self.command).map_err(FileError::of("make", what))?;
             return Ok(Some(String::from_utf8_lossy(&page).into_owned()));
         };
         let written = manual.write_pages(program, directory);

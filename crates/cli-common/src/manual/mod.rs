@@ -32,17 +32,22 @@ pub struct Manual {
 }
 
 impl Manual {
-    /// Renders the page of a program, in roff.
+    /// Renders the page of a program, or of the command with these words, in roff.
     ///
     /// # Errors
-    /// Never in practice, because the page is written to memory.
-    fn page(&self, program: Command) -> io::Result<Vec<u8>> {
+    /// The program has no such command.
+    fn page(&self, program: Command, words: &[String]) -> io::Result<Vec<u8>> {
         let program = documented(program);
-        self.render(&program, &program)
+        let mut command = &program;
+        for word in words {
+            let found = command.find_subcommand(word);
+            command = found.ok_or_else(|| io::Error::other("there is no such command"))?;
+        }
+        self.render(command, &program)
     }
 
     /// Writes the pages of a program and of its commands into `directory`, which is created if it is missing:
-    /// `PROGRAM.1`, `PROGRAM-COMMAND.1`. A page replaces an existing file, symbolic link or pipe of its name, without
+    /// `PROGRAM.1`, `PROGRAM-COMMAND.1`, `PROGRAM-COMMAND-SUBCOMMAND.1`. A page replaces an existing file, symbolic link or pipe of its name, without
     /// following or opening it.
     ///
     /// # Errors
@@ -50,8 +55,10 @@ impl Manual {
     fn write_pages(&self, program: Command, directory: &Path) -> io::Result<()> {
         let program = documented(program);
         fs::create_dir_all(directory)?;
-        let commands = program.get_subcommands().filter(|it| !it.is_hide_set());
-        for command in commands.chain([&program]) {
+        let mut left = vec![&program];
+        while let Some(command) = left.pop() {
+            let is_shown = |it: &&Command| !it.is_hide_set() && it.get_name() != "help";
+            left.extend(command.get_subcommands().filter(is_shown));
             let name = Man::new(command.clone()).get_filename();
             let page = directory.join(name);
             let draft = FileDraft::beside(&page, 0o644)?;
@@ -190,6 +197,24 @@ mod tests {
         for text in ["\\fBTOOL_DIR\\fR", "\\fB~/.tool\\fR", "tool\\-run(1)"] {
             assert!(page.contains(text), "{text}: {page}");
         }
+    }
+
+    #[test]
+    fn a_command_and_its_subcommands_have_pages() {
+        let volume = || Command::new("volume").subcommand(Command::new("create").about("Makes it"));
+        let tool = || tool().subcommand(volume());
+        let page = |words: &[&str]| {
+            let args: ManArgs = parsed(words);
+            args.page(&MANUAL, tool()).map_err(|it| it.to_string()).map(Option::unwrap)
+        };
+        let one = page(&["volume", "create"]).unwrap();
+        assert!(one.contains(".TH tool-volume-create 1"), "{one}");
+        assert_eq!(page(&["volume", "make"]).unwrap_err(), "cannot make the page of volume make");
+        let to = tempfile::tempdir().unwrap();
+        let args: ManArgs = parsed(&["--output", to.path().to_str().unwrap()]);
+        args.page(&MANUAL, tool()).unwrap();
+        assert!(to.path().join("tool-volume-create.1").is_file());
+        assert!(!to.path().join("tool-volume-help.1").exists());
     }
 
     #[test]
