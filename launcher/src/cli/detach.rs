@@ -1,5 +1,6 @@
 //! `boxlaunch run --detach` and `exec --detach`: start the run or the command as another process, which outlives its caller.
 
+use std::env;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};

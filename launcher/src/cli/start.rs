@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use box_contract::exit;
+use box_contract::{ErrorCode, exit};
 use boxlaunch::boxes::{Boxes, State};
 use cli_common::store::StoreOption;
-use serde_json::{Value, json};
+use safe_text::shown;
+use serde_json::Value;
 use vmm::signals::StopSignals;
 
 use super::detach;
@@ -14,7 +15,6 @@ use super::lifecycle::{each, end};
 use super::paths;
 use super::repeat::{box_of, check_sources, command, not_repeatable, parsed};
 use super::run::{options_of, seconds};
-use super::terminal::{json_line, print};
 
 /// Starts boxes again that were stopped or have ended.
 ///
@@ -28,7 +28,7 @@ pub(crate) struct StartArgs {
     /// The boxes' names.
     #[arg(value_name = "NAME", required = true)]
     names: Vec<String>,
-    /// Print one JSON object instead.
+    /// Print one JSON object with the names of the boxes that run.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -68,26 +68,17 @@ pub(crate) fn restart(args: &RestartArgs) -> Result<u8, Failure> {
 
 impl StartArgs {
     /// Calls `before` for each box, and starts it.
-    fn each(&self, before: impl Fn(&Boxes, &str) -> Result<(), Failure>) -> Result<u8, Failure> {
+    fn each(
+        &self,
+        before: impl Fn(&Boxes, &str) -> Result<(), Failure>,
+    ) -> Result<u8, Failure> {
         let boxes = Boxes::new(&paths::state()?);
         let signals = StopSignals::block()?;
-        let mut started = Vec::new();
-        let code = each(&self.names, |name| {
+        each(&self.names, self.json, |name| {
             let _alone = boxes.updating(name)?;
             before(&boxes, name)?;
-            if self.start(&boxes, name, &signals)? {
-                started.push(name.to_owned());
-            }
-            Ok(())
-        })?;
-        if self.json {
-            let find = |name: &String| boxes.find(name).ok();
-            let records: Vec<_> = started.iter().filter_map(find).collect();
-            print(&json_line(&json!({ "boxes": records }))?)?;
-            return Ok(code);
-        }
-        print(&started.iter().map(|name| format!("{name}\n")).collect::<String>())?;
-        Ok(if started.len() < self.names.len() && code == exit::DONE { exit::FAILED } else { code })
+            self.start(&boxes, name, &signals)
+        })
     }
 
     /// Checks that a box can be started again.
@@ -106,22 +97,26 @@ impl StartArgs {
         Ok(options)
     }
 
-    /// Starts a box, unless it runs. Returns whether it runs now; otherwise the error was printed.
-    fn start(&self, boxes: &Boxes, name: &str, signals: &StopSignals) -> Result<bool, Failure> {
+    /// Starts a box, unless it runs.
+    fn start(&self, boxes: &Boxes, name: &str, signals: &StopSignals) -> Result<(), Failure> {
         let record = boxes.find(name)?;
         if record.state != State::Ended {
-            return Ok(true);
+            return Ok(());
         }
         let options = self.check(boxes, name)?;
         let (subject, _held) = box_of(&record, &self.store)?;
         let mut start = command(&subject, name, &options, self.json);
         start.arg("--again");
         let (output, code) = detach::follow(&mut start, signals)?;
-        let is_started = code() == exit::DONE;
-        if self.json && !is_started {
-            let report: Value = serde_json::from_slice(&output).unwrap_or_default();
-            print(&json_line(&report)?)?;
+        if code() == exit::DONE {
+            return Ok(());
         }
-        Ok(is_started)
+        // With --json, the report has the reason, which has been printed otherwise.
+        let report: Value = serde_json::from_slice(&output).unwrap_or_default();
+        let reason = report["errors"][0]["message"].as_str();
+        let reason = reason.map_or_else(String::new, |it| format!(": {it}"));
+        let message = format!("{name} was not started again{reason}");
+        let help = format!("its disk is as it was; `boxlaunch logs {name}` has its output");
+        Err(Failure::new((ErrorCode::NotRunning, help), shown(&message)))
     }
 }

@@ -48,7 +48,7 @@ impl std::str::FromStr for DiskChoice {
             return Ok(Self::Memory);
         }
         let range = MIN_DISK_BYTES..=MAX_SCRATCH_BYTES;
-        let size = size::parse(text).filter(|it| range.contains(it));
+        let size = size::of_option(text).filter(|it| range.contains(it));
         let size = size.map(|it| Self::Size(whole_mib(it)));
         size.ok_or_else(|| {
             "write a size from 16MiB to 1024GiB, such as 20GiB, or `none`".to_owned()
