@@ -20,7 +20,7 @@ fn the_mark_of_box_init_names_the_versions() {
 #[test]
 fn a_host_speaks_its_protocol_and_older_ones() {
     let spoken: Vec<u32> = (0..=PROTOCOL + 2).filter(|it| is_spoken(*it)).collect();
-    assert_eq!(spoken, [OLDEST_PROTOCOL, 3, 4, 5, 6, 7, PROTOCOL]);
+    assert_eq!(spoken, [OLDEST_PROTOCOL, 3, 4, 5, 6, 7, 8, PROTOCOL]);
 }
 
 #[test]
@@ -98,6 +98,9 @@ fn host_messages_read_back_and_name_their_protocol() {
     let load = Exec { builtin: Some(Builtin::Skills(SkillTask::Load)), ..exec.clone() };
     let mount = Mount { source: MountSource::Disk(1), guest: "/data".into(), scope: Scope::Both };
     let mounts = Mounts { uid: 7, gid: 0, mounts: vec![mount], task: None };
+    let source = MountSource::Together(0);
+    let mount = Mount { source, guest: "/data".into(), scope: Scope::Both };
+    let together = Mounts { uid: 7, gid: 0, mounts: vec![mount], task: None };
     for (message, since) in [
         (HostMessage::Exec(exec.clone()), 2),
         (HostMessage::Exec(Exec { terminal: Some(size), stdin: true, ..exec }), 2),
@@ -112,6 +115,7 @@ fn host_messages_read_back_and_name_their_protocol() {
         (HostMessage::Measure(Measure {}), 3),
         (HostMessage::Clock(HostTime { now_ns: u64::MAX }), 3),
         (HostMessage::Mounts(mounts), 4),
+        (HostMessage::Mounts(together), 9),
         (HostMessage::Variable(Variable { index: 0, value: None }), 8),
     ] {
         assert_eq!(message.since(), since, "{message:?}");
