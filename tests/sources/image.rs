@@ -186,7 +186,10 @@ fn boxlaunch_starts_the_boxbuild_beside_it() {
     fs::copy(&tools.boxlaunch, bin.join("boxlaunch")).unwrap();
     let ran = run();
     assert_eq!(ran.code, 2, "{}", ran.notes);
-    insta::assert_snapshot!(ran.notes.replace(&scene.registry.host(), "HOST"), @"");
+    insta::assert_snapshot!(ran.notes.replace(&scene.registry.host(), "HOST"), @"
+    error: there is no boxbuild beside boxlaunch or in PATH
+      = help: install boxbuild, which makes boxes of images; or start a box that is built: `boxlaunch pull HOST/NAME:TAG` fetches one from a registry, and `boxbuild build --image HOST/team/base:3.12` makes one on another host
+    ");
     fs::copy(&tools.boxbuild, bin.join("boxbuild")).unwrap();
     // Whether the box starts depends on the host of the test.
     drop(run());
