@@ -169,7 +169,7 @@ mod tests {
     fn a_name_of_another_box_is_not_taken() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(&directory.path().join("store")).unwrap();
-        let name = |reference| image(reference).free_name(&store).unwrap();
+        let name = |reference: &str| image(reference).free_name(&store).unwrap();
         let take = |reference: &str| {
             let named = Named { digest: Digest::of(b"x"), owner: image(reference).owner() };
             store.name_box(&name(reference), &named).unwrap();

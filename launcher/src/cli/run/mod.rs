@@ -79,7 +79,11 @@ pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<u8, Failure> {
     let args = of_image.as_ref().unwrap_or(args);
     // A detached, nested or restarted run continues a `boxlaunch run` that has already pulled the box.
     let is_first = !args.as_supervisor && handed_over.is_none() && !args.nested;
-    if is_first && let Some(code) = pull::before(args)? {
+    let is_of_store = args.image.is_some();
+    if is_first
+        && !is_of_store
+        && let Some(code) = pull::before(args)?
+    {
         return Ok(code);
     }
     args.load()?;
