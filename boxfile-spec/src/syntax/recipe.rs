@@ -70,14 +70,10 @@ fn error(word: &str, place: Span) -> Diagnostic {
 
 /// Returns the first declaration that makes an image.
 fn first_of(nodes: &[Node]) -> Option<&Node> {
-    let found = nodes.iter().find_map(|node| {
-        if is_recipe(node) {
-            Some(node)
-        } else {
-            is_block(node).then(|| first_of(node.children()))?
-        }
-    });
-    found
+    nodes.iter().find_map(|node| match is_recipe(node) {
+        true => Some(node),
+        false => is_block(node).then(|| first_of(node.children()))?,
+    })
 }
 
 /// Removes the declarations that make an image, and collects the ranges of their lines.

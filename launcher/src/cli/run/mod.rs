@@ -77,11 +77,10 @@ pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<u8, Failure> {
         Some(Err(code)) => return Ok(code),
     };
     let args = of_image.as_ref().unwrap_or(args);
-    // A detached, nested or restarted run continues a `boxlaunch run` that has already pulled the box.
+    // A detached, nested or restarted run continues a `boxlaunch run` that has already pulled the box. The box of an image is there.
     let is_first = !args.as_supervisor && handed_over.is_none() && !args.nested;
-    let is_of_store = args.image.is_some();
     if is_first
-        && !is_of_store
+        && args.image.is_none()
         && let Some(code) = pull::before(args)?
     {
         return Ok(code);
