@@ -128,9 +128,9 @@ for i in 0 1 2 3 63 64 65 77 100 $(seq 124 144) 192 254 255; do boxlaunch exec s
 for s in 1 2 6 9 11 13 14 15; do boxlaunch exec statuses -- sh -c "kill -$s \$\$"; echo $?; done
 boxlaunch exec statuses -- grep -E '^Sig(Blk|Ign)' /proc/self/status
 boxlaunch exec statuses -- sh -c 'set -- $(cat /proc/$$/stat); echo $(($5 == $$)) $(($6 == $$)) $7 $8'"#;
-/// Orphans 2000 processes, many more than the component may have at the same time.
+/// Orphans 500 processes, many more than the component may have at the same time.
 const ORPHANS: &str = r#"boxlaunch exec statuses -- sh -c '
-    i=0; while [ $i -lt 2000 ]; do (: & :); i=$((i + 1)); done; sleep 0.2; ls -d /proc/[0-9]* | wc -l'
+    i=0; while [ $i -lt 500 ]; do (: & :); i=$((i + 1)); done; sleep 0.2; ls -d /proc/[0-9]* | wc -l'
 boxlaunch rm -f statuses"#;
 /// Kills the first process of a component. A program of the component can do this if the component has no PID namespace.
 const HELD: &str = r#"boxlaunch run -d --name held /held >/dev/null
