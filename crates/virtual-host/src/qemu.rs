@@ -39,7 +39,7 @@ const NOT_EMULATED: &str = ",-rdseed,-sha-ni,-fxsr-opt,-misalignsse,-3dnowprefet
 /// PAUSEs, which are slow to emulate, and use another timer.
 ///
 /// Programs are at the same addresses in each process: otherwise QEMU would translate a program anew in each process, which was a
-/// quarter of the work of a typical run.
+/// tenth of the work of a run that starts boxes, and a quarter of one that also starts many commands.
 ///
 /// The second line switches off Debian's hardening, and preemption: they cost a start of a box a tenth of its
 /// instructions. Grace periods of RCU are expedited, because otherwise they end at a tick, every 4 ms, and many
