@@ -159,8 +159,7 @@ fn registry(value: &Value, text: &str, digest: Option<Digest>) -> Result<ImageRe
     let explicit = text.strip_prefix(REGISTRY);
     let refuse =
         |error| Err(unfit(value, text, error).with_help(intended(text).unwrap_or_else(forms)));
-    let is_kind = |text: &str| misspelt_kind(text).is_some() || in_engine(text).is_some();
-    if explicit.is_none() && (text.contains("://") || is_kind(text)) {
+    if explicit.is_none() && (text.contains("://") || misspelt_kind(text).is_some()) {
         return refuse("image-scheme");
     }
     let name = DockerName::parse(explicit.unwrap_or(text));
@@ -183,20 +182,8 @@ fn misspelt_kind(text: &str) -> Option<String> {
     (!is_tag(rest) && !rest.starts_with("//")).then(|| format!("{meant}:{rest}"))
 }
 
-/// Returns the help for an image in the storage of docker or podman, which skopeo reads.
-fn in_engine(text: &str) -> Option<String> {
-    let engines = [("docker-daemon:", "docker"), ("containers-storage:", "podman")];
-    let of = |(kind, engine)| Some((text.strip_prefix(kind)?, engine));
-    let (name, engine) = engines.into_iter().find_map(of)?;
-    let name = name.trim_start_matches('/');
-    Some(format!("`{engine} save -o image.tar {name}`, then \"{DOCKER_ARCHIVE}image.tar\""))
-}
-
 /// Returns the help with the reference that was probably meant.
 fn intended(text: &str) -> Option<String> {
-    if let Some(help) = in_engine(text) {
-        return Some(help);
-    }
     if let Some(meant) = misspelt_kind(text) {
         return Some(format!("did you mean \"{meant}\"?"));
     }

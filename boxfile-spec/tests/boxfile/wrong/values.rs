@@ -59,15 +59,6 @@ fn images_of_no_kind() {
        |
        = help: an image of a registry is "docker://example.com/agent"
     "#);
-    assert_snapshot!(image_error("docker-daemon:app:v1"), @r#"
-    error: `docker-daemon:app:v1` is not a valid image reference
-      --> Boxfile:2:15
-       |
-     2 | agent { image "docker-daemon:app:v1"; }
-       |               ^^^^^^^^^^^^^^^^^^^^^^ unknown scheme
-       |
-       = help: `docker save -o image.tar app:v1`, then "docker-archive:image.tar"
-    "#);
     assert_snapshot!(image_error("docker://bob:hunter2@example.com/x"), @r#"
     error: an image reference takes no user or password
       --> Boxfile:2:15
