@@ -115,8 +115,10 @@ fn try_write(file: &SecretFile, user: &User, has_disk: bool) -> std::io::Result<
     let hidden = Path::new(".secret");
     fill(create(&memory, hidden)?, file, user)?;
     let copy = mounts::copy(&Path::new(MEMORY).join(hidden));
+    // A file without a name could not be mounted.
+    let placed = copy.and_then(|copy| mounts::place(copy, made));
     unlinkat(&memory, hidden, UnlinkatFlags::NoRemoveDir)?;
-    Ok(mounts::place(&copy?, made)?)
+    Ok(placed?)
 }
 
 /// Removes the empty file that [`write`] has left on the disk in an earlier run.

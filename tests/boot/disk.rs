@@ -24,7 +24,7 @@ boxlaunch run --max-scratch 15MiB /small; echo $?
 /// secret. The box starts with its options. `run --replace` and `rm` remove the disk.
 const STAYS: &str = r#"
 all() { boxlaunch exec --in agent kept -- sh -c 'cat /home/a; cat /run/key; ls -l /run/key | cut -c1-10'; boxlaunch exec kept -- cat /srv/b /etc/issue; }
-boxlaunch run -q -d --name kept --disk 32MiB --secret KEY=file:/key -e COLOR=blue /worker
+boxlaunch run -q -d --name kept --disk 32MiB --secret KEY=file:/key /worker
 boxlaunch exec --in agent -u 0 kept -- sh -c 'mkdir /home; echo of the agent >/home/a; sync'
 boxlaunch exec -u 0 kept -- sh -c 'echo of the business >/srv/b; rm -r /etc; mkdir /etc; echo new >/etc/issue; mv /usr /moved; sync'
 all; boxlaunch stop kept; grep -c 'canary' /root/.local/state/boxbuild/boxes/kept/disk; stat -c %a:%s /root/.local/state/boxbuild/boxes/kept/disk
@@ -40,7 +40,7 @@ boxlaunch run -d --name n --console /none/x /small 2>/dev/null || echo failed; b
 boxlaunch run -q -d --name n /small 2>&1 | head -n 1
 boxlaunch run -q --name front /small -- true; boxlaunch start front; echo $?
 boxlaunch run -q -d --rm --name gone /small; boxlaunch restart gone; boxlaunch stop gone; boxlaunch start gone; echo $?
-boxlaunch start n; boxlaunch exec -u 0 n -- sh -c 'echo x >/x'; boxlaunch update n /worker --secret 2>/dev/null; boxlaunch rm -f n
+boxlaunch start n; boxlaunch exec -u 0 n -- sh -c 'echo x >/x'; boxlaunch update n /worker 2>&1 | head -n 1; boxlaunch update n /other | cut -d' ' -f1-3; boxlaunch exec -u 0 n -- cat /x; find /root/.local/state/boxbuild/boxes -name disk | wc -l; boxlaunch exec -u 0 n -- cat /x; boxlaunch rm -f n
 "#;
 /// All devices of a VM in use: the box's disk, a scratch disk, a volume, and one device for two writable shares, whose files
 /// belong to the component's user in the box and to the caller on the host.
@@ -60,7 +60,8 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let at = |name: &str| dir.path().join(name);
     testbed::hello::write_images(&tools.programs.hello_agent, &at("images")).unwrap();
     let scratch = "scratch \"s\" guest=\"/s\" size=\"1MiB\"\n";
-    let boxes = [("worker", SECRET), ("small", SMALL), ("roomy", scratch)];
+    let boxes =
+        [("worker", SECRET), ("small", SMALL), ("other", "disk \"17MiB\"\n"), ("roomy", scratch)];
     let host = boxes.into_iter().fold(tools.host.clone(), |host, (name, more)| {
         let file = at(&format!("Boxfile.{name}"));
         fs::write(&file, sleeping(name) + more).unwrap();

@@ -123,6 +123,8 @@ const ROWS: &[Row] = &[
         ],
     ),
     ("stop", &["x"], &[("grace", &["-t", "3"], &[]), JSON]),
+    ("start", &["x"], &[JSON, STORE]),
+    ("restart", &["x"], &[("grace", &["--grace", "3"], &[]), JSON, STORE]),
     (
         "kill",
         &["x"],

@@ -4,7 +4,7 @@ use clap::Command;
 
 /// The groups of the commands, in the order in which a box is used.
 const GROUPS: [(&str, &[&str]); 6] = [
-    ("Start boxes", &["run", "update"]),
+    ("Start boxes", &["run", "start", "restart", "update"]),
     (
         "Work in a running box",
         &["exec", "shell", "attach", "cp", "task", "agent", "skills", "network", "health"],

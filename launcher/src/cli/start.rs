@@ -68,10 +68,7 @@ pub(crate) fn restart(args: &RestartArgs) -> Result<u8, Failure> {
 
 impl StartArgs {
     /// Calls `before` for each box, and starts it.
-    fn each(
-        &self,
-        before: impl Fn(&Boxes, &str) -> Result<(), Failure>,
-    ) -> Result<u8, Failure> {
+    fn each(&self, before: impl Fn(&Boxes, &str) -> Result<(), Failure>) -> Result<u8, Failure> {
         let boxes = Boxes::new(&paths::state()?);
         let signals = StopSignals::block()?;
         each(&self.names, self.json, |name| {

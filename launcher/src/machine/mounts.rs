@@ -16,11 +16,11 @@ use crate::mounts::volumes::{self, Volume};
 /// # Errors
 /// [`MachineError::TooManyMounts`] if the mounts and the task do not fit into one message.
 pub(super) fn message(
-    plan: &RunPlan,
     gifts: &HostResources,
     ids: (u32, u32),
+    together: bool,
 ) -> Result<Option<HostMessage>, MachineError> {
-    let mounts = shares::mounts(&gifts.shares, ids, are_together(plan, gifts));
+    let mounts = shares::mounts(&gifts.shares, ids, together);
     let mut mounts = mounts.ok_or(MachineError::TooManyMounts)?;
     mounts.mounts.extend(volumes::mounts(&gifts.volumes));
     mounts.task.clone_from(&gifts.task);

@@ -49,6 +49,7 @@ pub(super) fn prepare(
     let Process { mut vmm, terms, mut device, device_end } =
         Process::start(run, gifts, &doors, policy)?;
     let nonce = Nonce::random()?;
+    let together = mounts::are_together(run.opened.plan(), gifts);
     let given = (run.opened.plan(), &gifts.network);
     let serve = |it| Network::serve(it, given, vmm.pid(), policy.logs.network());
     let network = doors.network.map(serve).transpose()?;
@@ -70,14 +71,14 @@ pub(super) fn prepare(
         shared_network: device_end.as_ref().map(|it| it.as_raw_fd()),
         has_network: network.is_some(),
         has_mounts: doors.has_mounts,
-        shares_together: mounts::are_together(run.opened.plan(), gifts),
+        shares_together: together,
         jail: terms,
     })?;
     let jail = confined(run, gifts, policy, &mut vmm, device.as_mut())?;
     // From here on, only the VMM process has the disks open that are not kept, so they disappear when it ends.
     gifts.disks.clear();
     gifts.roots_disk.take_if(|it| !it.is_kept);
-    let first = first_messages(run, gifts, jail.as_ref())?;
+    let first = first_messages(run, gifts, (jail.as_ref(), together))?;
     let console = Console::new(policy.console.take());
     let events = Events::new(vmm, doors.listener, (nonce, first), console)?;
     let jail = jail.unwrap_or_default();
@@ -104,7 +105,7 @@ impl HostSockets {
             listener: Listener::bind(runtime.vmm_socket(CONTROL_SOCKET)?)?,
             network: Sockets::make(runtime, &plan.network, (&gifts.published, handed))?,
             carrier: passt::find(&gifts.network, run.programs)?,
-            has_mounts: mounts::message(plan, gifts, (u32::MAX, u32::MAX))?.is_some(),
+            has_mounts: mounts::message(gifts, (u32::MAX, u32::MAX), false)?.is_some(),
         })
     }
 }
@@ -176,13 +177,13 @@ fn confined(
 fn first_messages(
     run: &BoxToRun<'_>,
     gifts: &mut HostResources,
-    jail: Option<&Report>,
+    (jail, together): (Option<&Report>, bool),
 ) -> Result<Vec<HostMessage>, MachineError> {
     let ids = jail.map_or_else(Default::default, |it| it.ids);
     let variables = variables::messages(run.opened.plan(), &gifts.variables);
     let mut first: Vec<_> = variables.into_iter().map(HostMessage::Variable).collect();
     first.extend(std::mem::take(&mut gifts.secrets).into_iter().map(HostMessage::Secret));
-    first.extend(mounts::message(run.opened.plan(), gifts, ids)?);
+    first.extend(mounts::message(gifts, ids, together)?);
     let ports = gifts.published.iter().map(|it| Connect { component: it.component });
     first.extend(ports.map(HostMessage::Connect));
     Ok(first)

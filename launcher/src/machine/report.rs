@@ -299,13 +299,13 @@ mod tests {
             "agent": {
                 "hostname": "agent-host", "argv": ["/agent", "--token=****"], "port": 4088,
                 "health": {"kind": "tcp", "port": 4088}, "status": null,
-                "stdout": "hi\u{fffd}", "stderr": "", "truncated": false,
+                "stdout": "hi\u{fffd}", "stdout_base64": "aGn/", "stderr": "", "truncated": false,
             },
             "business": {"hostname": "agent-host", "argv": ["/agent"], "port": null, "health": null},
             "command": {
                 "component": "business", "argv": ["sh"], "status": 3, "oom_killed": true, "disk_full": false,
                 "timed_out": false, "duration_ms": 1.5,
-                "stdout": "hi\u{fffd}", "stderr": "", "truncated": false,
+                "stdout": "hi\u{fffd}", "stdout_base64": "aGn/", "stderr": "", "truncated": false,
             },
             "jail": {"missing": [], "landlock_abi": null},
             "agent_socket": "/run/a.sock",

@@ -52,7 +52,8 @@ use super::screen::Screen;
 use super::terminal::{self, is_quiet};
 use super::variables::{self, Assigned};
 use super::{
-    detach, emulated, given_file, image, kept, lifecycle, memory, notify, pull, secrets, shares, task,
+    detach, emulated, given_file, image, kept, lifecycle, memory, notify, pull, secrets, shares,
+    task,
 };
 use limits::Limits;
 use restart::Again;
