@@ -23,16 +23,16 @@ boxlaunch run --max-scratch 15MiB /small; echo $?
 /// What both components wrote is there after `stop` and `start`, after `restart` and after a kill, without the value of the
 /// secret. The box starts with its options. `run --replace` and `rm` remove the disk.
 const STAYS: &str = r#"
-all() { boxlaunch exec --in agent kept -- sh -c 'cat /home/a; cat /run/key; ls -l /run/key | cut -c1-10'; boxlaunch exec kept -- cat /srv/b /etc/issue; }
+all() { boxlaunch exec --component agent kept -- sh -c 'cat /new/a /run/key; ls -l /run/key | cut -c1-10'; boxlaunch exec kept -- sh -c 'cat /new/b; ls /moved; ls /bin/sh'; }
 boxlaunch run -q -d --name kept --disk 32MiB --secret KEY=file:/key /worker
-boxlaunch exec --in agent -u 0 kept -- sh -c 'mkdir /home; echo of the agent >/home/a; sync'
-boxlaunch exec -u 0 kept -- sh -c 'echo of the business >/srv/b; rm -r /etc; mkdir /etc; echo new >/etc/issue; mv /usr /moved; sync'
+boxlaunch exec --component agent -u 0 kept -- sh -c 'mkdir /new; echo of the agent >/new/a; sync'
+boxlaunch exec -u 0 kept -- sh -c 'mkdir /new; echo of the business >/new/b; mv /etc /moved; mkdir /etc; sync'
 all; boxlaunch stop kept; grep -c 'canary' /root/.local/state/boxbuild/boxes/kept/disk; stat -c %a:%s /root/.local/state/boxbuild/boxes/kept/disk
-boxlaunch start kept; all; boxlaunch exec kept -- ls /moved; boxlaunch start kept
+boxlaunch start kept; all; boxlaunch start kept
 boxlaunch restart kept; all; boxlaunch kill kept; boxlaunch wait kept; boxlaunch start kept nobody; echo $?; all
-boxlaunch ps -a | cut -d' ' -f1; boxlaunch start --json kept | head -c 10; echo
-boxlaunch run -q -d --name kept --replace --secret KEY=file:/key /worker; boxlaunch exec kept -- ls /srv
-boxlaunch stop kept; boxlaunch rm kept; ls /root/.local/state/boxbuild/boxes
+boxlaunch start --json kept; boxlaunch inspect --json kept | grep -o '"disk_bytes":[0-9]*'
+boxlaunch run -q -d --name kept --replace --secret KEY=file:/key /worker; boxlaunch exec kept -- ls /new 2>&1
+boxlaunch stop kept; boxlaunch rm kept; ls /root/.local/state/boxbuild/boxes | grep -c kept
 "#;
 /// A start that fails keeps no name, and a box that cannot be started again says so.
 const NAMES: &str = r#"
@@ -40,7 +40,8 @@ boxlaunch run -d --name n --console /none/x /small 2>/dev/null || echo failed; b
 boxlaunch run -q -d --name n /small 2>&1 | head -n 1
 boxlaunch run -q --name front /small -- true; boxlaunch start front; echo $?
 boxlaunch run -q -d --rm --name gone /small; boxlaunch restart gone; boxlaunch stop gone; boxlaunch start gone; echo $?
-boxlaunch start n; boxlaunch exec -u 0 n -- sh -c 'echo x >/x'; boxlaunch update n /worker 2>&1 | head -n 1; boxlaunch update n /other | cut -d' ' -f1-3; boxlaunch exec -u 0 n -- cat /x; find /root/.local/state/boxbuild/boxes -name disk | wc -l; boxlaunch exec -u 0 n -- cat /x; boxlaunch rm -f n
+boxlaunch run -q -d --name lives --lifetime 2 /small; boxlaunch wait lives; sh -c 'boxlaunch run -q -d --name child --with-parent /small; true'; boxlaunch wait child
+boxlaunch start n; boxlaunch exec -u 0 n -- sh -c 'echo x >/x'; boxlaunch update n /worker 2>&1 | head -n 1; boxlaunch update n /other | cut -d' ' -f1-3; boxlaunch exec -u 0 n -- cat /x; find /root/.local/state/boxbuild/boxes -name disk | wc -l; boxlaunch rm -f n
 "#;
 /// All devices of a VM in use: the box's disk, a scratch disk, a volume, and one device for two writable shares, whose files
 /// belong to the component's user in the box and to the caller on the host.

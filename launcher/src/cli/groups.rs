@@ -76,7 +76,7 @@ mod tests {
 
         Usage: boxlaunch [OPTIONS] <COMMAND>
         ");
-        assert!(rest.starts_with("  run          Runs a box"), "{rest}");
+        assert!(rest.starts_with("  run          Boots a box"), "{rest}");
         assert!(rest.contains("\n\nOptions:\n  -q, --quiet"), "{rest}");
         assert!(rest.contains("\n\nExit codes:\n"), "{rest}");
         assert!(!rest.contains('{'), "{rest}");

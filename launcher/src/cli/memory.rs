@@ -75,8 +75,8 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_named_with_the_line_that_gives_more() {
-        insta::assert_snapshot!(disk_full(ComponentName::Agent, Some(10 << 30)), @"");
-        insta::assert_snapshot!(disk_full(ComponentName::Business, None), @"");
+        insta::assert_snapshot!(disk_full(ComponentName::Agent, Some(10 << 30)), @r#"boxlaunch: the box's disk is full (10.0 GiB for all components): `disk "20GiB"` in its Boxfile or `--disk 20GiB` of a new run gives it more"#);
+        insta::assert_snapshot!(disk_full(ComponentName::Business, None), @r#"boxlaunch: the root of the business component is full: it is in memory, and may take half of the component's limit; `disk "10GiB"` in its Boxfile or `--disk 10GiB` of a new run puts it on a disk"#);
     }
 
     #[test]

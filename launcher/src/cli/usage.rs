@@ -327,8 +327,7 @@ mod tests {
 
     #[test]
     fn a_command_of_docker_gets_one_tip() {
-        for command in ["start hello", "push hello", "login", "pause x", "create", "version", "top"]
-        {
+        for command in ["push hello", "login", "pause x", "create", "version", "top"] {
             let text = whole(&format!("boxlaunch {command}"));
             assert!(text.contains("tip: ") && !text.contains("similar"), "{text}");
         }

@@ -11,7 +11,8 @@ use crate::mounts::shares;
 use crate::mounts::volumes::{self, Volume};
 
 /// Returns the message to init about the shares, the volumes and the task; `None` if there are none. `ids` are the user
-/// and the group of the VMM process in its user namespace.
+/// and the group of the VMM process in its user namespace, and `together` is what [`are_together`] has returned before the
+/// VMM process was configured.
 ///
 /// # Errors
 /// [`MachineError::TooManyMounts`] if the mounts and the task do not fit into one message.
