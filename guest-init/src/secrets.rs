@@ -121,7 +121,7 @@ fn try_write(file: &SecretFile, user: &User, has_disk: bool) -> std::io::Result<
     Ok(placed?)
 }
 
-/// Removes the empty file that [`write`] has left on the disk in an earlier run.
+/// Removes the empty file that [`write()`] has left on the disk in an earlier run.
 fn remove_left(parent: &OwnedFd, name: &Path) -> nix::Result<()> {
     let found = match fstatat(parent, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
         Err(Errno::ENOENT) => return Ok(()),
