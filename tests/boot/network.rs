@@ -176,7 +176,7 @@ fn clients_reach_what_is_allowed_whether_they_know_of_a_proxy_or_not() {
     Name:	c.test.example
     Address: 198.18.0.3
     0
-    ** server can't find no.test.example: REFUSED
+    ** server can't find no.test.example: NXDOMAIN
     wget: bad address 'no.test.example'
     6
     nameserver 198.19.0.1
@@ -186,7 +186,7 @@ fn clients_reach_what_is_allowed_whether_they_know_of_a_proxy_or_not() {
     Name:	c.test.example
     Address: 198.19.0.3
     0
-    ** server can't find no.test.example: REFUSED
+    ** server can't find no.test.example: NXDOMAIN
     wget: bad address 'no.test.example'
     3000000
     post body

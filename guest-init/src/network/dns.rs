@@ -23,7 +23,8 @@ pub(super) enum Code {
     Done = 0,
     Malformed = 1,
     Failed = 2,
-    Refused = 5,
+    /// There is no such name (`NXDOMAIN`). Programs do not ask again, as they would after a refusal.
+    Absent = 3,
 }
 
 /// A query with one question.
@@ -136,9 +137,9 @@ mod tests {
         assert_eq!(answer[12..asked.len()], asked[12..], "as it was asked");
         let record = [0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 30, 0, 4, 198, 18, 0, 2];
         assert_eq!(answer[asked.len()..], record);
-        let refused = question.failed(Code::Refused);
-        assert_eq!(refused[..12], [0x12, 0x34, 0x81, 0x85, 0, 1, 0, 0, 0, 0, 0, 0]);
-        assert_eq!(refused.len(), asked.len());
+        let absent = question.failed(Code::Absent);
+        assert_eq!(absent[..12], [0x12, 0x34, 0x81, 0x83, 0, 1, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(absent.len(), asked.len());
     }
 
     #[test]

@@ -277,7 +277,7 @@ impl Server {
             }
         };
         let Some(name) = question.name.clone() else {
-            self.reply(by, Some(&question.failed(Code::Refused)));
+            self.reply(by, Some(&question.failed(Code::Absent)));
             return Ok(());
         };
         if let Some(address) = self.names.known(&name, Instant::now()) {
@@ -304,7 +304,7 @@ impl Server {
         let Some(asked) = self.questions.remove(place) else { return };
         let answer = if found.ports.is_empty() {
             self.names.deny(&asked.name);
-            asked.question.failed(Code::Refused)
+            asked.question.failed(Code::Absent)
         } else {
             asked.question.found(self.names.allow(&asked.name, &found.ports, Instant::now()))
         };

@@ -129,5 +129,5 @@ fn names_are_the_hosts_to_allow() {
     ask(b"\x04evil\x04test");
     let GuestNetwork::LookUp(asked) = host.hear() else { panic!() };
     host.say(HostNetwork::Found(Found { id: asked.id, ports: Vec::new() }));
-    assert_eq!(answer()[3] & 15, 5, "refused");
+    assert_eq!(answer()[3] & 15, 3, "there is no such name");
 }
