@@ -242,7 +242,8 @@ impl Boot<'_> {
         let is_told = !args.json && !is_quiet();
         let notices = shares::linked(args, shares).chain(shares::movable(shares));
         let larger = memory::larger_machine(plan, args.memory).filter(|_| is_told);
-        notices.chain(larger).for_each(|it| screen.notice(&it));
+        let fewer = args.fewer_cpus(plan).filter(|_| is_told);
+        notices.chain(larger).chain(fewer).for_each(|it| screen.notice(&it));
         kept::check(shares, args, &opened.places.directory, state)?;
         kept::notices(shares, state).for_each(|it| screen.notice(&it));
         if is_told {

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use box_cache::Held;
+use box_contract::permissions::cpus;
 use box_contract::rules::{MAX_CPUS, MAX_TIMEOUT, MAX_VM_MIB, MIN_VM_MIB};
 use box_contract::{ComponentName, Phase, RunPlan, Vm};
 use box_digest::Digest;
@@ -117,7 +118,7 @@ pub(crate) struct RunArgs {
     /// apply [default: the box's].
     #[arg(short, long, value_name = "SIZE", value_parser = mebibytes(MIN_VM_MIB, MAX_VM_MIB))]
     pub(in crate::cli) memory: Option<u32>,
-    /// The maximum number of virtual CPUs that the box may ask for [default: as many as this host has, but at least 2].
+    /// The maximum number of virtual CPUs that the box gets [default: as many as this host has, but at least 2].
     #[arg(long, value_name = "N", value_parser = whole_number(1, u8::MAX), allow_negative_numbers = true)]
     pub(in crate::cli) max_cpus: Option<u8>,
     /// The maximum memory that the box may ask for, such as 8GiB; a number alone is in MiB [default: half of this host's, but
@@ -437,10 +438,27 @@ impl RunArgs {
         }
     }
 
-    /// Returns the size of the VM.
+    /// Returns the size of the VM. A box that declares more virtual CPUs than it may have gets as many as it may have, because
+    /// it works with fewer, too, only slower.
     pub(in crate::cli) fn size(&self, plan: &RunPlan) -> Vm {
         let Vm { cpus, memory_mib } = plan.vm;
-        Vm { cpus: self.cpus.unwrap_or(cpus), memory_mib: self.memory.unwrap_or(memory_mib) }
+        // The run that started the virtual host has applied its limit.
+        let most = if self.nested { cpus } else { self.most().cpus };
+        Vm {
+            cpus: self.cpus.unwrap_or_else(|| cpus.min(most)),
+            memory_mib: self.memory.unwrap_or(memory_mib),
+        }
+    }
+
+    /// Returns the notice that the VM gets fewer virtual CPUs than the box declares.
+    pub(super) fn fewer_cpus(&self, plan: &RunPlan) -> Option<String> {
+        let (asked, has) = (plan.vm.cpus, self.size(plan).cpus);
+        (self.cpus.is_none() && has < asked).then(|| {
+            format!(
+                "boxlaunch: the box declares {}, and gets {has}: this host has no more, or --max-cpus allows no more\n",
+                cpus(asked)
+            )
+        })
     }
 
     /// Returns the time between two health checks of `--restart unhealthy`.
@@ -575,5 +593,25 @@ pub(in crate::cli) fn seconds(least: u32) -> impl Fn(&str) -> Result<u32, String
     move |text| {
         let number = text.parse().ok().filter(|it| (least..=MAX_TIMEOUT).contains(it));
         number.ok_or_else(|| format!("write a number of seconds from {least} to {MAX_TIMEOUT}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_box_gets_no_more_cpus_than_it_may_have() {
+        let mut plan = testkit::test_box::config().plan;
+        plan.vm.cpus = 4;
+        let of = |words: &[&str]| {
+            let args = RunArgs::of_words(["x.box"].iter().chain(words)).unwrap();
+            (args.size(&plan).cpus, args.fewer_cpus(&plan))
+        };
+        let notice = "boxlaunch: the box declares 4 CPUs, and gets 3: this host has no more, or --max-cpus allows no more\n";
+        assert_eq!(of(&["--max-cpus", "3"]), (3, Some(notice.to_owned())));
+        assert_eq!(of(&["--max-cpus", "4"]), (4, None));
+        assert_eq!(of(&["--max-cpus", "3", "--cpus", "4"]), (4, None));
+        assert_eq!(of(&["--nested", "--max-cpus", "3"]), (4, None));
     }
 }
