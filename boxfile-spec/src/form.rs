@@ -2,6 +2,8 @@
 
 use diagnostics::{Syntax, in_quotes};
 
+use crate::schema;
+
 /// Writes a property: `port=80`; in TOML `port = 80`. A `value` that is a text must already be in
 /// quotes.
 pub(crate) fn prop(syntax: Syntax, name: &str, value: &str) -> String {
@@ -11,9 +13,13 @@ pub(crate) fn prop(syntax: Syntax, name: &str, value: &str) -> String {
     }
 }
 
-/// Returns the help to write a property with a text, for example ``write `total="5s"` ``.
+/// Returns the help to write a property with a text, for example ``write `total="5s"` ``, or the declaration whose value is its
+/// argument: ``write `disk "20GiB"` ``.
 pub(crate) fn write_text(syntax: Syntax, name: &str, text: &str) -> String {
-    format!("write `{}`", prop(syntax, name, &in_quotes(syntax, text)))
+    let value = in_quotes(syntax, text);
+    let is_argument = name == schema::DISK.name;
+    let written = if is_argument { declaration } else { prop };
+    format!("write `{}`", written(syntax, name, &value))
 }
 
 /// Writes a declaration with one argument: `name "value"`; in TOML `name = "value"`.

@@ -17,7 +17,7 @@ pub use diagnostics::in_quotes;
 pub use format::{format, format_kdl, format_toml};
 pub use model::{
     Agent, BakedFile, Binary, Boxfile, Business, Component, Conflict, ConflictPolicy, Health,
-    Kernel, Skill, SkillsDir,
+    Kernel, Share, Skill, SkillsDir,
 };
 pub use parse::{Document, MAX_ADDED, MAX_SOURCE, Reach, parse, read, read_within};
 pub use recognize::{likely_syntax, looks_like_boxfile};

@@ -43,7 +43,7 @@ pub struct Boxfile {
     /// pattern that matches decides.
     pub conflicts: Vec<Conflict>,
     /// Host directories that the guest sees, sorted by name. Each span is the span of the guest path.
-    pub shares: Vec<Spanned<SharePlan>>,
+    pub shares: Vec<Spanned<Share>>,
     /// Empty disks for the data that a run writes, sorted by name. Each span is the span of the guest path.
     pub scratch: Vec<Spanned<ScratchPlan>>,
     /// The size in bytes of the disk for the files that the components write to their roots. `None` if the launcher decides.
@@ -114,6 +114,17 @@ pub struct Skill {
     pub path: Spanned<String>,
     /// Whether the skill is baked or mounted.
     pub mode: SkillMode,
+}
+
+/// A directory of the host that the guest sees.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Share {
+    /// Its part of the run plan.
+    #[serde(flatten)]
+    pub plan: SharePlan,
+    /// Whether it may cover files that an image has at its path.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub over: bool,
 }
 
 /// A policy for paths that both images have.

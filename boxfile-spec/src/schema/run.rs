@@ -21,6 +21,7 @@ pub(crate) static SHARE: Declaration =
         required_prop("guest", Kind::MountPoint),
         prop("host", Kind::LaunchPath),
         default_prop("access", Kind::OneOf(&["ro", "rw"]), Word("ro")),
+        default_prop("over", Kind::Bool, Truth(false)),
         default_prop("component", SCOPE, Word("both")),
     ]);
 

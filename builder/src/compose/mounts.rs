@@ -2,7 +2,7 @@
 
 use box_contract::{ComponentName, SecretDelivery};
 use box_tree::{Inode, InodeId, Kind, Leaf, Tree, path};
-use boxfile_spec::Boxfile;
+use boxfile_spec::{Boxfile, Share};
 use diagnostics::Spanned;
 
 use super::ComposeError;
@@ -13,17 +13,15 @@ use super::error::owner;
 /// # Errors
 /// [`ComposeError::Hidden`] if the root has a directory with entries, or another type of entry, at the path of a mount.
 pub fn check(tree: &Tree, component: ComponentName, boxfile: &Boxfile) -> Result<(), ComposeError> {
-    let shares = boxfile
-        .shares
-        .iter()
-        .map(|Spanned { value: it, span }| ("share", &it.name, &it.guest, it.scope, *span));
-    let disks = boxfile
-        .scratch
-        .iter()
-        .map(|Spanned { value: it, span }| ("scratch", &it.name, &it.guest, it.scope, *span));
-    for (kind, name, guest, scope, span) in shares.chain(disks) {
+    let shares = boxfile.shares.iter().map(|Spanned { value: Share { plan, over }, span }| {
+        ("share", &plan.name, &plan.guest, *over, plan.scope, *span)
+    });
+    let disks = boxfile.scratch.iter().map(|Spanned { value: it, span }| {
+        ("scratch", &it.name, &it.guest, false, it.scope, *span)
+    });
+    for (kind, name, guest, over, scope, span) in shares.chain(disks) {
         if scope.includes(component)
-            && let Some(Hidden { path, found, inode }) = mount_obstacle(tree, guest)
+            && let Some(Hidden { path, found, inode }) = mount_obstacle(tree, guest, over)
         {
             let (whose, baked) = owner(inode, component);
             return Err(ComposeError::Hidden {
@@ -89,11 +87,13 @@ struct Hidden<'t> {
 }
 
 /// Returns the entry that is in the way of a mount at `path`: a leaf at `path` or above it, or an entry in the
-/// directory at `path`. Links are not followed, because a workload could redirect the mount with them.
-fn mount_obstacle<'t>(tree: &'t Tree, path: &str) -> Option<Hidden<'t>> {
+/// directory at `path`, unless the mount may cover it (`over`). Links are not followed, because a workload could redirect
+/// the mount with them.
+fn mount_obstacle<'t>(tree: &'t Tree, path: &str, over: bool) -> Option<Hidden<'t>> {
     let (id, path) = occupant(tree, path)?;
     let inode = tree.inode(id);
     let names = match &inode.kind {
+        Kind::Directory(_) if over => return None,
         Kind::Directory(names) => names,
         Kind::Leaf(_) => {
             return Some(Hidden { path, found: described(inode).to_owned(), inode });
@@ -181,6 +181,15 @@ mod tests {
                 let error = checked(&mount).unwrap_err();
                 assert!(error.starts_with(&format!("the agent image has {found}, ")), "{error}");
             }
+        }
+    }
+
+    #[test]
+    fn a_share_covers_a_directory_if_it_says_so() {
+        let covering = |path: &str| checked(&format!("share \"s\" guest=\"{path}\" over=#true"));
+        assert_eq!(covering("/full"), Ok(()));
+        for path in ["/file", "/full/one/below", "/link", "/link/below"] {
+            assert!(covering(path).is_err(), "{path}");
         }
     }
 

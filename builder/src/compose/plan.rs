@@ -90,7 +90,7 @@ fn declared(
         agent,
         business,
         skills,
-        shares: boxfile.shares.iter().map(|share| share.value.clone()).collect(),
+        shares: boxfile.shares.iter().map(|share| share.value.plan.clone()).collect(),
         scratch: boxfile.scratch.iter().map(|disk| disk.value.clone()).collect(),
         disk_bytes: boxfile.disk_bytes,
         network: boxfile.network.clone(),

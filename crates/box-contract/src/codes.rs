@@ -120,7 +120,7 @@ error_codes! {
     StillRunning "still-running" "The box is still running",
     BoxEnded "box-ended" "The box ended before the awaited event",
     Refused "refused" "The box's supervisor did not do what was requested",
-    NotRepeatable "not-repeatable" "The run cannot be repeated with another box",
+    NotRepeatable "not-repeatable" "The run cannot be repeated",
     NotUpdated "not-updated" "The new box did not become ready, now or when it was tried before, and the old one runs",
     VolumeNotFound "volume-not-found" "No volume has this name",
     VolumeExists "volume-exists" "There is a volume with this name already",

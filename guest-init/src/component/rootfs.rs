@@ -57,7 +57,7 @@ const MASKED: [&str; 9] = [
 ];
 
 /// The memory limit divided by this is the size of a writable layer in memory.
-const SCRATCH_DIVISOR: u64 = 2;
+const LAYER_DIVISOR: u64 = 2;
 /// The memory limit divided by this is the size of `/dev/shm`.
 const SHM_DIVISOR: u64 = 4;
 
@@ -102,7 +102,7 @@ fn mount_overlay(args: &HolderArgs<'_>) -> Result<PathBuf, InitError> {
     let layer = if args.has_disk {
         Path::new(ROOTS_DISK).join(name.name())
     } else {
-        let size = format!("mode=0700,size={}", plan.limits.memory_bytes / SCRATCH_DIVISOR);
+        let size = format!("mode=0700,size={}", plan.limits.memory_bytes / LAYER_DIVISOR);
         mount_fs("tmpfs", &base, NO_SUID_DEV, &size)?;
         base.clone()
     };

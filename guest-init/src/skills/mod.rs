@@ -38,7 +38,7 @@ use crate::error::{InitError, Step as _};
 use crate::sys;
 use store::Store;
 
-/// The agent's memory limit divided by this is the size of the tmpfs for loaded skills. Together with the scratch layer
+/// The agent's memory limit divided by this is the size of the tmpfs for loaded skills. Together with a writable layer in memory
 /// and `/dev/shm`, which have three quarters of the limit, the tmpfs is smaller than the limit.
 const MEMORY_DIVISOR: u64 = 8;
 /// The OOM score with which the kernel's out-of-memory killer ends a process first.

@@ -18,6 +18,8 @@
 //! There is no daemon. A supervisor that was killed leaves a lock file that no process has locked
 //! ([flock(2)](https://man7.org/linux/man-pages/man2/flock.2.html)). The next command that reads the records finds that
 //! file, records the end of the box, and removes the run's directory and sockets.
+//!
+//! `NAME/disk` is the disk of a box that can be started again ([`crate::mounts::roots_disk`]). It is only removed with the box.
 
 pub mod all_users;
 mod error;
@@ -164,16 +166,24 @@ impl Boxes {
         self.record(name)?.ok_or_else(none)
     }
 
-    /// Removes the record and the logs of a box that has ended.
+    /// Removes the record, the logs and the disk of a box that has ended, even if its record cannot be read.
     ///
     /// # Errors
     /// [`RecordError::StillRunning`], [`RecordError::NoBox`], or errors of the operating system.
     pub fn remove(&self, name: &str) -> Result<(), RecordError> {
-        let record = self.find(name)?;
+        let found = self.find(name);
+        if !is_entry_name(name) || self.is_absent()? {
+            return found.map(drop);
+        }
         let _guard = self.lock()?;
-        let directory = self.directory.join(&record.name);
-        if self.lock_of(&record.name).exists() {
-            return Err(RecordError::StillRunning(record.name));
+        let directory = self.directory.join(name);
+        if let Err(RecordError::NoBox(_)) = &found
+            && !roots_disk::is_kept_in(&directory)
+        {
+            return found.map(drop);
+        }
+        if self.lock_of(name).exists() {
+            return Err(RecordError::StillRunning(name.to_owned()));
         }
         Ok(remove(&directory, None)?)
     }
@@ -231,7 +241,13 @@ impl Boxes {
     /// Records the end of a box whose supervisor was killed.
     fn bury(&self, name: &str) -> Result<(), OsError> {
         let (directory, lock) = (&self.directory.join(name), &self.lock_of(name));
-        let Some(mut record) = self.record(name)? else { return remove(directory, Some(lock)) };
+        let Some(mut record) = self.record(name)? else {
+            // A record that a crash of the host has cut off, or a later version has written, is no reason to lose the disk.
+            return match roots_disk::is_kept_in(directory) {
+                true => absent(lock, |path| fs::remove_file(path)),
+                false => remove(directory, Some(lock)),
+            };
+        };
         if record.state == State::Ended {
             // The supervisor was killed before it could remove its lock.
             return absent(lock, |path| fs::remove_file(path));

@@ -1,8 +1,10 @@
 //! Boxes that are started again: the record of the new run takes the place of the old one's, beside the box's disk.
 
+use box_contract::task::RESULT;
 use host_fs::OsError;
 
 use super::{Boxes, Entry, RECORD, Record, RecordError, State, starts};
+use crate::host::state_dir::absent;
 use crate::mounts::roots_disk;
 use crate::streams::log::Logs;
 
@@ -13,15 +15,20 @@ impl Boxes {
     /// # Errors
     /// [`RecordError::NoBox`], [`RecordError::StillRunning`], or errors of the operating system.
     pub fn resume(&self, name: &str, record: Record) -> Result<Entry, RecordError> {
-        let old = self.find(name)?;
+        self.find(name)?;
         let _guard = self.lock()?;
         if self.lock_of(name).exists() {
-            return Err(RecordError::StillRunning(old.name));
+            return Err(RecordError::StillRunning(name.to_owned()));
         }
+        // Another command may have removed the box since it was found.
+        let old = self.record(name)?.ok_or_else(|| RecordError::NoBox(name.to_owned()))?;
         let directory = self.directory.join(name);
         drop(Logs::set_aside(&directory));
-        let record = Record { name: old.name, disk_bytes: old.disk_bytes, ..record };
-        let entry = Entry::begin(directory, self.lock_of(name), record)?;
+        absent(&directory.join(RESULT), |path| std::fs::remove_file(path))?;
+        // If the start fails, the next one needs the ports again.
+        let Record { name, disk_bytes, published, updated, .. } = old;
+        let record = Record { name: name.clone(), disk_bytes, published, updated, ..record };
+        let entry = Entry::begin(directory, self.lock_of(&name), record)?;
         starts::count(&self.directory);
         Ok(entry)
     }

@@ -83,6 +83,8 @@ fn excluded(args: &RunArgs, plan: &RunPlan) -> Option<&'static str> {
         ("--detach", args.detach),
         ("--name", args.name.is_some()),
         ("--max-scratch", args.max_scratch.is_some()),
+        ("--lifetime", args.lifetime.is_some()),
+        ("--with-parent", args.with_parent),
     ];
     let lead_out = lead_out(args).map(|(option, is_used, _)| (option, is_used));
     let declared = [

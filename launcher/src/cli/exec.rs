@@ -11,6 +11,7 @@ use boxlaunch::boxes::{Boxes, Record};
 use boxlaunch::client::{Client, ClientError, CommandSetup};
 use boxlaunch::machine::report::CommandReport;
 use boxlaunch::streams::output::Route;
+use host_fs::OsError;
 use safe_text::shell_word;
 use vmm::signals::{StopSignals, Stopped};
 
@@ -187,7 +188,10 @@ fn detached(client: &mut Client<'_>, exec: Exec, screen: &Screen) -> Result<u8, 
         ended => {
             let code = ended?.code();
             if code != exit::DONE {
-                screen.notice(&output.captured().stderr());
+                // Untrusted text, of which a terminal gets only what it gets of any program.
+                let text = output.captured().stderr();
+                let written = screen.program_stderr().write_all(text.as_bytes());
+                written.map_err(OsError::system("write the command's output"))?;
             }
             return Ok(code);
         }

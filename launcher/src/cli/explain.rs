@@ -325,7 +325,8 @@ fn of_record(error: &RecordError) -> Explanation {
             (StillRunning, "stop it first, with `boxlaunch stop`, or use `rm --force`").into()
         }
         RecordError::NameTaken(_) => {
-            let help = "use another name, or remove the box that has it: `boxlaunch rm`, with --force if it runs";
+            let help = "`boxlaunch start` starts the box that has it again; --replace takes its place and removes it with its disk; or \
+                        use another name";
             (NameTaken, help).into()
         }
         RecordError::BeingUpdated(_) => {
@@ -355,7 +356,7 @@ fn of_client(error: &ClientError) -> Explanation {
         ClientError::Stopped(_) => Interrupted.into(),
         ClientError::Stream(error) => of_stream(error),
         ClientError::NotRunning(_) => {
-            let help = "`boxlaunch ps` lists the boxes that run; `boxlaunch inspect` says how this one ended";
+            let help = "`boxlaunch inspect` says how it ended, and `boxlaunch start` starts it again; `boxlaunch ps` lists the boxes that run";
             (NotRunning, help).into()
         }
         ClientError::Refused { .. } => Refused.into(),

@@ -123,6 +123,21 @@ pub(super) fn find(own: Option<&Path>, path: &OsStr) -> (Option<PathBuf>, Option
     (found, refused)
 }
 
+/// Returns the paths at which [`find`] looks until it finds a boxbuild. A box that could write to one of them could put its own
+/// program there.
+pub(super) fn places(own: Option<&Path>, path: &OsStr) -> Vec<PathBuf> {
+    let (found, _) = find(own, path);
+    let beside = own.and_then(Path::parent).map(|it| it.join(BUILDER));
+    if found.is_some() && found == beside {
+        return found.into_iter().collect();
+    }
+    let in_path = env::split_paths(path).filter(|it| it.is_absolute()).map(|it| it.join(BUILDER));
+    let mut places: Vec<_> = beside.into_iter().chain(in_path).collect();
+    let last = places.iter().position(|it| Some(it) == found.as_ref());
+    places.truncate(last.map_or(usize::MAX, |at| at + 1));
+    places
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs::{self, Permissions};
@@ -145,10 +160,14 @@ mod tests {
         let path = env::join_paths([at("open"), at("closed")]).unwrap();
         let own = at("own/boxlaunch");
         let find = || find(Some(&own), &path);
+        let places = || places(Some(&own), &path);
         assert_eq!(find(), (Some(at("own/boxbuild")), None));
+        assert_eq!(places(), [at("own/boxbuild")]);
         fs::remove_file(at("own/boxbuild")).unwrap();
         assert_eq!(find().0, Some(at("open/boxbuild")));
+        assert_eq!(places(), [at("own/boxbuild"), at("open/boxbuild")]);
         set("open", 0o777);
+        assert_eq!(places().len(), 3, "a box must put none into the first two");
         let (found, refused) = find();
         assert_eq!(found, Some(at("closed/boxbuild")));
         assert!(refused.unwrap().contains("everybody can write to"));

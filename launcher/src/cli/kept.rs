@@ -56,16 +56,16 @@ fn kept(
     [state].into_iter().chain(of_builder).chain(host_kernels).collect()
 }
 
-/// Returns the protected files: the installed programs, the boxbuild that `run --image` starts, the user's files that influence `boxbuild build`, and the credentials of
-/// registries. `program` is the path of this program, and `variable` returns the value of an environment variable.
+/// Returns the protected files: the installed programs, the paths at which `run --image` would find a boxbuild to start, the user's
+/// files that influence `boxbuild build`, and the credentials of registries. `program` is the path of this program, and `variable` returns the value of an environment variable.
 fn files(program: Option<&Path>, variable: impl Fn(&str) -> Option<OsString>) -> Vec<OwnFile> {
     let is_word = |it: &OwnFile| {
         it.purpose == Purpose::Kernel && it.path.to_str().and_then(KernelName::of).is_some()
     };
     let installed = program.map(own::installed).unwrap_or_default();
-    let (builder, _) = image::find(program, &variable("PATH").unwrap_or_default());
-    let builder = builder.map(|path| OwnFile { purpose: Purpose::Program, path, named_by: None });
-    let all = installed.into_iter().chain(builder).chain(own::files(variable));
+    let builders = image::places(program, &variable("PATH").unwrap_or_default()).into_iter();
+    let builders = builders.map(|path| OwnFile { purpose: Purpose::Program, path, named_by: None });
+    let all = installed.into_iter().chain(builders).chain(own::files(variable));
     all.filter(|it| !is_word(it)).collect()
 }
 

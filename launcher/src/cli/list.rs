@@ -10,7 +10,7 @@ use boxlaunch::machine::variables::GivenVariable;
 use boxlaunch::mounts::volumes::VolumePlace;
 use boxlaunch::network::Published;
 use nix::unistd::getuid;
-use safe_text::shown;
+use safe_text::{readable, shown};
 use serde_json::{Value, json};
 
 use super::error::Failure;
@@ -345,6 +345,7 @@ pub(super) fn describe(record: &Record) -> String {
         ("env", text(variables(record))),
         ("directories", text(directories(record))),
         ("volumes", text(volumes(record))),
+        ("disk", text(record.disk_bytes.map(readable))),
         ("jail", text(jail(record))),
         ("ready after", text(record.phases_ms.map(|it| format!("{:.0} ms", it.total)))),
         ("agent socket", text(record.agent_socket.as_ref().map(|it| it.display().to_string()))),

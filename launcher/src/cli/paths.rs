@@ -14,7 +14,7 @@ use super::error::{Failure, usage};
 /// The path that starts this program again, even if the program's file was moved.
 pub(crate) const SELF: &str = "/proc/self/exe";
 
-/// Returns the directory of the user's state (records, logs, volumes, receipts): `$BOXLAUNCH_STATE`, else the user's state
+/// Returns the directory of the user's state (records, logs, disks, volumes, receipts): `$BOXLAUNCH_STATE`, else the user's state
 /// directory.
 pub(crate) fn state() -> Result<PathBuf, Failure> {
     let state = state_from(|name| env::var_os(name)).ok_or_else(|| {

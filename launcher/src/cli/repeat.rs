@@ -5,6 +5,7 @@ use std::process::Command;
 
 use box_cache::Held;
 use box_contract::ErrorCode;
+use box_layout::OpenBox;
 use boxlaunch::boxes::Record;
 use cli_common::store::{BoxArgument, StoreOption};
 use safe_text::shown;
@@ -12,7 +13,7 @@ use safe_text::shown;
 use super::error::{Failure, usage};
 use super::found;
 use super::paths::SELF;
-use super::run::RunArgs;
+use super::run::{RunArgs, options_of};
 use super::secrets::GivenSecret;
 use super::stored::PROGRAM;
 use super::terminal::is_quiet;
@@ -21,6 +22,19 @@ use super::terminal::is_quiet;
 pub(super) fn not_repeatable(name: &str, reason: &str, help: &str) -> Failure {
     let message = format!("the run of {name} cannot be repeated: {reason}");
     Failure::new((ErrorCode::NotRepeatable, shown(help)), shown(&message))
+}
+
+/// Returns the recorded options of a run that can be repeated.
+pub(super) fn options(record: &Record) -> Result<Vec<String>, Failure> {
+    let name = &record.name;
+    if record.task.is_some() {
+        let reason = "its agent has a task, which would begin again";
+        return Err(not_repeatable(name, reason, "run the box anew, when its task is done"));
+    }
+    options_of(record).ok_or_else(|| {
+        let reason = "it was not started with `run --detach`, or an older boxlaunch has started it";
+        not_repeatable(name, reason, "run the box anew, with --detach")
+    })
 }
 
 /// Parses the recorded options of the run of the box `name`.
@@ -50,27 +64,32 @@ pub(super) fn check_sources(run: &RunArgs) -> Result<(), Failure> {
     Err(usage(&message, &format!("run `export {unset}=…` first")))
 }
 
-/// Returns how to name the box of a record: by its digest or, if no store has it, by its directory. The store keeps the box
-/// until the returned [`Held`] is dropped.
+/// The box of a record, found again. The store keeps it until this value is dropped.
+pub(super) struct Found {
+    /// How to name the box: by its digest or, if no store has it, by its directory.
+    pub(super) subject: BoxArgument,
+    pub(super) opened: OpenBox,
+    _held: Option<Held>,
+}
+
+/// Finds the box of a record.
 ///
 /// # Errors
-/// If the box is not found any more.
-pub(super) fn box_of(
-    record: &Record,
-    store: &StoreOption,
-) -> Result<(BoxArgument, Option<Held>), Failure> {
+/// If neither the store nor its directory has the box any more.
+pub(super) fn box_of(record: &Record, store: &StoreOption) -> Result<Found, Failure> {
     let Record { digest, directory, name, .. } = record;
     let pinned = format!("{directory}@{digest}");
     for reference in [digest.to_string(), pinned].map(PathBuf::from) {
         let subject = BoxArgument { reference, store: store.clone() };
         let found = subject.find(&PROGRAM);
-        if let Some((_, held)) = found.ok().and_then(|it| found::open_to_run(it).ok()) {
-            return Ok((subject, held));
+        if let Some((opened, held)) = found.ok().and_then(|it| found::open_to_run(it).ok()) {
+            return Ok(Found { subject, opened, _held: held });
         }
     }
-    let message =
-        format!("the box of {name} could not be started again: {directory} has another one by now");
-    let help = "run the new box; build new versions into other directories, or into the store";
+    let message = format!(
+        "the box of {name} could not be started again: neither the store nor {directory} has {digest} any more"
+    );
+    let help = "build or pull that box again, or run another one under a new name";
     Err(Failure::new((ErrorCode::BoxNotFound, help), shown(&message)))
 }
 

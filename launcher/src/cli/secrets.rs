@@ -317,6 +317,11 @@ pub(super) fn take_again(given: &[GivenSecret], plan: &RunPlan) -> Result<Vec<Se
     in_order(given, plan, read?)
 }
 
+/// Checks that the values of the secrets of a run can be read now.
+pub(super) fn check_sources(args: &RunArgs, plan: &RunPlan) -> Result<(), Failure> {
+    take_again(&checked(args, plan)?, plan).map(drop)
+}
+
 /// Returns the values of secrets in the order of the plan.
 fn in_order(
     given: &[GivenSecret],

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use box_contract::{ErrorCode, exit};
-use boxlaunch::boxes::{Boxes, State};
+use boxlaunch::boxes::{Boxes, Record, State};
 use cli_common::store::StoreOption;
 use safe_text::shown;
 use serde_json::Value;
@@ -13,8 +13,9 @@ use super::detach;
 use super::error::Failure;
 use super::lifecycle::{each, end};
 use super::paths;
-use super::repeat::{box_of, check_sources, command, not_repeatable, parsed};
-use super::run::{options_of, seconds};
+use super::repeat::{box_of, check_sources, command, not_repeatable, options, parsed};
+use super::run::{self, RunArgs, seconds};
+use super::secrets;
 
 /// Starts boxes again that were stopped or have ended.
 ///
@@ -42,7 +43,7 @@ pub(crate) struct RestartArgs {
     #[command(flatten)]
     pub(crate) start: StartArgs,
     /// How many seconds programs may take to end before they are killed.
-    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    #[arg(short = 't', long, visible_aliases = ["time", "timeout"], value_name = "SECONDS", default_value_t = 10)]
     #[arg(value_parser = seconds(0), allow_negative_numbers = true)]
     grace: u32,
 }
@@ -58,7 +59,7 @@ pub(crate) fn restart(args: &RestartArgs) -> Result<u8, Failure> {
     args.start.each(|boxes, name| {
         let record = boxes.find(name)?;
         // Nothing is stopped that could not be started again.
-        args.start.check(boxes, name)?;
+        args.start.check(&record)?;
         if record.state != State::Ended {
             end(boxes, &record, grace)?;
         }
@@ -78,19 +79,23 @@ impl StartArgs {
         })
     }
 
-    /// Checks that a box can be started again.
-    fn check(&self, boxes: &Boxes, name: &str) -> Result<Vec<String>, Failure> {
-        let record = boxes.find(name)?;
-        let Some(options) = options_of(&record) else {
-            let reason = "it was not started with `run --detach`, or by an older boxlaunch";
-            return Err(not_repeatable(name, reason, "run the box anew, with --detach"));
-        };
+    /// Checks that a box can be started again, as far as that is known before it is stopped. Returns its options.
+    fn check(&self, record: &Record) -> Result<Vec<String>, Failure> {
+        let name = &record.name;
+        let options = options(record)?;
         if record.remove {
             let reason = "it was started with --rm, so nothing of it is kept";
             return Err(not_repeatable(name, reason, "run the box anew, without --rm"));
         }
-        check_sources(&parsed(name, &options)?)?;
-        box_of(&record, &self.store)?;
+        if record.service {
+            let help = "use the service manager, for example `systemctl restart boxbuild@NAME`";
+            return Err(not_repeatable(name, "it is a service", help));
+        }
+        let run = RunArgs { again: true, ..parsed(name, &options)? };
+        check_sources(&run)?;
+        let found = box_of(record, &self.store)?;
+        run::check(&run, &found.opened)?;
+        secrets::check_sources(&run, found.opened.plan())?;
         Ok(options)
     }
 
@@ -100,9 +105,9 @@ impl StartArgs {
         if record.state != State::Ended {
             return Ok(());
         }
-        let options = self.check(boxes, name)?;
-        let (subject, _held) = box_of(&record, &self.store)?;
-        let mut start = command(&subject, name, &options, self.json);
+        let options = self.check(&record)?;
+        let found = box_of(&record, &self.store)?;
+        let mut start = command(&found.subject, name, &options, self.json);
         start.arg("--again");
         let (output, code) = detach::follow(&mut start, signals)?;
         if code() == exit::DONE {
@@ -113,7 +118,7 @@ impl StartArgs {
         let reason = report["errors"][0]["message"].as_str();
         let reason = reason.map_or_else(String::new, |it| format!(": {it}"));
         let message = format!("{name} was not started again{reason}");
-        let help = format!("its disk is as it was; `boxlaunch logs {name}` has its output");
+        let help = "what its programs have written is kept: start it when the reason is gone";
         Err(Failure::new((ErrorCode::NotRunning, help), shown(&message)))
     }
 }

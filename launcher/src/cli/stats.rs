@@ -15,10 +15,10 @@ use super::launch_error::LaunchError;
 use super::paths;
 use super::terminal::{aligned, json_line, notice, print};
 
-/// Shows the memory, processor time, processes and scratch space that boxes use.
+/// Shows the memory, processor time, processes and disk space that boxes use.
 ///
 /// Prints a line for the VM of each box, measured by the host, and a line for each component, measured by the guest.
-/// Processor times are since the start of the box. The scratch space of a component is part of its memory.
+/// Processor times are since the start of the box. The disk of a box is one for all its components; without one, the files of a component are part of its memory.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   boxlaunch stats
@@ -155,7 +155,7 @@ impl Figures {
 }
 
 fn table(figures: &[Figures]) -> String {
-    let head = ["NAME", "PART", "MEMORY", "CPU TIME", "PROCESSES", "SCRATCH"].map(str::to_owned);
+    let head = ["NAME", "PART", "MEMORY", "CPU TIME", "PROCESSES", "DISK"].map(str::to_owned);
     let rows = figures.iter().flat_map(Figures::rows);
     aligned(&std::iter::once(head).chain(rows).collect::<Vec<_>>())
 }

@@ -25,8 +25,8 @@ use super::launch_error::LaunchError;
 use super::lifecycle::{LOOK, PATIENCE, end, has_ended};
 use super::paths;
 use super::pull::{self, PullPolicy};
-use super::repeat::{box_of, check_sources, command, not_repeatable, parsed};
-use super::run::{self, Replaces, RunArgs, options_of, seconds};
+use super::repeat::{box_of, check_sources, command, not_repeatable, options, parsed};
+use super::run::{self, Replaces, RunArgs, seconds};
 use super::stored::PROGRAM;
 use super::terminal::{is_quiet, json_line, notice, painted, print};
 use super::{detach, notify};
@@ -184,22 +184,7 @@ fn repeatable(old: &Record) -> Result<Vec<String>, Failure> {
         let help = "reload the service, for example with `systemctl reload boxbuild@NAME`";
         return Err(not_repeatable(&name, "it is a service, which would end with it", help));
     }
-    if old.task.is_some() {
-        let help = "wait for its end with `boxlaunch wait`, and run the new box";
-        return Err(not_repeatable(
-            &name,
-            "its agent works on a task, which would begin again",
-            help,
-        ));
-    }
-    options_of(old).ok_or_else(|| {
-        let help = "stop it, and run the new box with --detach";
-        not_repeatable(
-            &name,
-            "it was not started with `run --detach`, or by an older boxlaunch",
-            help,
-        )
-    })
+    options(old)
 }
 
 /// Returns why the new box cannot run beside the old one. `None` if it can.
@@ -348,7 +333,7 @@ impl Update<'_> {
     fn in_turn(&self) -> Result<Report, Failure> {
         let (old, name) = (&self.old, &self.args.name);
         // The store keeps the old box until this update ends.
-        let (again, _held) = box_of(old, &self.args.subject.store)?;
+        let again = box_of(old, &self.args.subject.store)?;
         end(&self.boxes, old, self.run.grace())?;
         let previous = self.boxes.set_aside(name)?;
         let replaces = Replaces { from: old.digest, name: previous.clone(), runs: false };
@@ -371,7 +356,7 @@ impl Update<'_> {
         let replaces = Replaces { from: self.to, name: failed.clone(), runs: false };
         // The old box continues with its disk.
         let has_record = previous.as_deref().map(|it| self.boxes.rename(it, name)).transpose()?;
-        errors.extend(self.start(&again, (name, has_record.is_some()), &replaces)?);
+        errors.extend(self.start(&again.subject, (name, has_record.is_some()), &replaces)?);
         let outcome = if self.runs(old.digest)? { Outcome::Restored } else { Outcome::Stopped };
         Ok(Report { outcome, previous: None, failed, errors })
     }

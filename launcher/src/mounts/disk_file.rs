@@ -14,18 +14,24 @@ use crate::host::state_dir::private_file;
 /// The name of a kept disk in its directory.
 pub(super) const DISK: &str = "disk";
 
+/// The name of a disk whose file system is not whole yet.
+const DRAFT: &str = "disk.new";
+
 /// The owner (user and group) and the mode of the root directory of a disk.
 pub(super) type Root = ((u32, u32), u16);
 
-/// Creates a kept disk with an empty file system and a journal. Returns the size of the disk in bytes.
+/// Creates a kept disk with an empty file system and a journal, atomically. Returns the size of the disk in bytes.
 ///
 /// # Errors
 /// Errors of the operating system.
 pub(super) fn make_kept(directory: &Path, size_bytes: u64, root: Root) -> Result<u64, OsError> {
-    let path = directory.join(DISK);
+    let (path, draft) = (directory.join(DISK), directory.join(DRAFT));
     let make = || -> io::Result<u64> {
-        let file = private_file(&path)?;
+        // A process that was killed may have left one.
+        let file = private_file(&draft)?;
+        file.set_len(0)?;
         format(&file, size_bytes, true, root)?;
+        fs::rename(&draft, &path)?;
         Ok(file.metadata()?.len())
     };
     make().map_err(OsError::file("make", &path))

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use box_contract::rules::{MAX_SCRATCH_BYTES, MIN_DISK_BYTES};
+use box_contract::rules::MIN_DISK_BYTES;
 use box_contract::{RunPlan, size};
 use host_fs::OsError;
 use nix::fcntl::OFlag;
@@ -39,23 +39,6 @@ pub enum DiskChoice {
     Size(u64),
 }
 
-impl std::str::FromStr for DiskChoice {
-    type Err = String;
-
-    /// Parses `none`, or a size such as `20GiB`.
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text == "none" {
-            return Ok(Self::Memory);
-        }
-        let range = MIN_DISK_BYTES..=MAX_SCRATCH_BYTES;
-        let size = size::of_option(text).filter(|it| range.contains(it));
-        let size = size.map(|it| Self::Size(whole_mib(it)));
-        size.ok_or_else(|| {
-            "write a size from 16MiB to 1024GiB, such as 20GiB, or `none`".to_owned()
-        })
-    }
-}
-
 impl std::fmt::Display for DiskChoice {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -70,7 +53,7 @@ impl std::fmt::Display for DiskChoice {
 pub fn size_for(plan: &RunPlan, choice: Option<DiskChoice>, spare: u64) -> Option<u64> {
     match choice {
         Some(DiskChoice::Memory) => None,
-        Some(DiskChoice::Size(bytes)) => Some(bytes),
+        Some(DiskChoice::Size(bytes)) => Some(whole_mib(bytes)),
         None => {
             let default = whole_mib(spare.min(DEFAULT_SIZE));
             plan.disk_bytes.or((default >= MIN_DISK_BYTES).then_some(default))
@@ -174,15 +157,11 @@ mod tests {
         assert_eq!(size_for(&plan, None, 15 * mib), None);
         plan.disk_bytes = Some(20 * gib);
         assert_eq!(size_for(&plan, None, 0), Some(20 * gib));
-        let chosen = |text: &str| size_for(&plan, Some(text.parse().unwrap()), 0);
-        assert_eq!(chosen("none"), None);
-        assert_eq!(chosen("64MiB"), Some(64 * mib));
-        for text in ["none", "64MiB", "3GiB"] {
-            assert_eq!(text.parse::<DiskChoice>().unwrap().to_string(), text);
-        }
-        for wrong in ["", "0", "1MiB", "2000GiB", "no"] {
-            wrong.parse::<DiskChoice>().unwrap_err();
-        }
+        assert_eq!(size_for(&plan, Some(DiskChoice::Memory), 0), None);
+        assert_eq!(size_for(&plan, Some(DiskChoice::Size(64 * mib)), 0), Some(64 * mib));
+        assert_eq!(size_for(&plan, Some(DiskChoice::Size(64 * mib + 5)), 0), Some(64 * mib));
+        let written = [DiskChoice::Memory, DiskChoice::Size(3 * gib)].map(|it| it.to_string());
+        assert_eq!(written, ["none", "3GiB"]);
     }
 
     #[test]

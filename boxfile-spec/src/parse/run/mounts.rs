@@ -9,18 +9,19 @@ use crate::parse::run::scope;
 use crate::parse::run::secret::Secret;
 use crate::parse::{Children, Reader, read_fields};
 use crate::rules::reserved_place;
-use crate::{BakedFile, rules, schema, value};
+use crate::{BakedFile, Share, rules, schema, value};
 use diagnostics::{Diagnostic, Sink, Span, Spanned};
 use safe_text::quote;
 
 /// Reads all shares, and sorts them by name.
-pub(in crate::parse) fn shares(top: &Children<'_>) -> Vec<Spanned<SharePlan>> {
+pub(in crate::parse) fn shares(top: &Children<'_>) -> Vec<Spanned<Share>> {
     Reader::keyed(top, &schema::SHARE, |reader| {
         let span = reader.value_span("guest");
-        let share = read_fields!(reader => SharePlan {
+        let over = reader.value("over");
+        let plan = read_fields!(reader => SharePlan {
             name = reader.first(), guest, host, access, scope = scope(reader, top)
         })?;
-        Some(Spanned { value: share, span })
+        Some(Spanned { value: Share { plan, over: over? }, span })
     })
 }
 
@@ -38,7 +39,7 @@ pub(in crate::parse) fn scratch(top: &Children<'_>) -> Vec<Spanned<ScratchPlan>>
 /// Reads the size of the disk for the components' roots, in bytes.
 pub(in crate::parse) fn disk(top: &Children<'_>) -> Option<u64> {
     Reader::sole(top, &schema::DISK, |reader| {
-        let written = reader.optional_arg();
+        let written = reader.arg();
         let size = reader.read_first(written)?;
         reader.check(value::check_whole(written?, "disk", size))
     })
@@ -83,7 +84,7 @@ impl DeclaredPath<'_> {
 
 /// The declarations that use paths of the guest. [`check_apart`] compares these paths.
 pub(in crate::parse) struct Placed<'b> {
-    pub(in crate::parse) shares: &'b [Spanned<SharePlan>],
+    pub(in crate::parse) shares: &'b [Spanned<Share>],
     pub(in crate::parse) disks: &'b [Spanned<ScratchPlan>],
     pub(in crate::parse) secrets: &'b [Secret],
     /// The files of the components.
@@ -97,7 +98,7 @@ impl<'b> Placed<'b> {
         let mut add = |path: &'b str, span, scope, kind| {
             places.push(DeclaredPath { path, span, scope, kind });
         };
-        for Spanned { value: share, span } in self.shares {
+        for Spanned { value: Share { plan: share, .. }, span } in self.shares {
             add(&share.guest, *span, share.scope, MountKind::Mount);
         }
         for Spanned { value: disk, span } in self.disks {

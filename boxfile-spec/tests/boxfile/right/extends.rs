@@ -95,8 +95,8 @@ fn keyed_declarations_merge_by_their_keys() {
     let skills: Vec<_> =
         boxfile.skills.iter().map(|it| format!("{}={}", it.name, it.path.value)).collect();
     assert_eq!(skills, ["a=../a", "b=c", "c=d"]);
-    assert_eq!(boxfile.shares[0].value.guest, "/y");
-    assert_eq!(boxfile.shares[0].value.access, box_contract::Access::ReadWrite);
+    assert_eq!(boxfile.shares[0].value.plan.guest, "/y");
+    assert_eq!(boxfile.shares[0].value.plan.access, box_contract::Access::ReadWrite);
     assert_eq!(boxfile.caps.len(), 2);
 }
 
@@ -176,7 +176,7 @@ fn programs_of_a_base_are_files_beside_it_and_urls_are_not() {
 #[test]
 fn a_share_of_a_base_is_relative_to_where_the_box_is_launched() {
     let boxfile = over(&format!("{BASE}share s guest=\"/s\" host=\"data\"\n"), "box b\n");
-    assert_eq!(boxfile.shares[0].value.host.as_deref(), Some("data"));
+    assert_eq!(boxfile.shares[0].value.plan.host.as_deref(), Some("data"));
 }
 
 #[test]

@@ -54,16 +54,23 @@ fn conflicts_keep_their_order() {
 #[test]
 fn shares() {
     let boxfile = file(
-        "share workspace guest=\"/a3s/workspace\" access=rw host=\"work\" component=business
+        "share workspace guest=\"/a3s/workspace\" access=rw over=#true host=\"work\" component=business
          share data guest=\"/data\"
          business { image \"oci:i\"; }",
     );
     let [data, workspace] = &*boxfile.shares else { panic!("two shares") };
-    let [data, workspace] = [&data.value, &workspace.value];
+    assert!(!data.value.over && workspace.value.over);
+    let [data, workspace] = [&data.value.plan, &workspace.value.plan];
     assert_eq!((&*data.name, &*data.guest, &data.host), ("data", "/data", &None));
     assert_eq!((data.access, data.scope), (Access::ReadOnly, Scope::Both));
     assert_eq!(workspace.host.as_deref(), Some("work"));
     assert_eq!((workspace.access, workspace.scope), (Access::ReadWrite, Scope::Business));
+}
+
+#[test]
+fn the_disk_has_a_size() {
+    assert_eq!(file("disk \"20GiB\"").disk_bytes, Some(20 << 30));
+    assert_eq!(file("").disk_bytes, None);
 }
 
 #[test]

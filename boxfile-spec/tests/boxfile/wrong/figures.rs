@@ -173,6 +173,28 @@ fn a_unit_in_the_wrong_case_keeps_its_meaning() {
 }
 
 #[test]
+fn the_size_of_a_disk_is_written_as_its_argument() {
+    let helps = |text: &str| {
+        let errors = file_errors(text);
+        let helps = errors.lines().filter_map(|line| line.split_once("= help: "));
+        helps.map(|(_, help)| help.to_owned()).collect::<Vec<_>>().join("; ")
+    };
+    for (wrong, help) in [
+        ("disk 20", "write `disk \"20MiB\"`"),
+        ("disk \"1MiB\"", "write `disk \"16MiB\"`"),
+        ("disk \"20g\"", "write `disk \"20GiB\"`"),
+        ("disk \"2000GiB\"", "write `disk \"1024GiB\"`"),
+    ] {
+        assert_eq!(helps(wrong), help, "{wrong}");
+    }
+    assert!(
+        file_errors("disk").starts_with("error: `disk` needs a size"),
+        "{}",
+        file_errors("disk")
+    );
+}
+
+#[test]
 fn the_port_of_a_url_is_one() {
     let digest = "0".repeat(64);
     let errors = |url: &str| {

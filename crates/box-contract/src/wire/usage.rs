@@ -23,7 +23,8 @@ pub struct Usage {
 pub struct ComponentUsage {
     /// The component.
     pub component: ComponentName,
-    /// The memory of the component's processes, of its writable layer, and of the kernel on its behalf, in bytes.
+    /// The memory of the component's processes, of its writable layer if that is in memory, and of the kernel on its behalf, in
+    /// bytes.
     pub memory_bytes: u64,
     /// The highest value of `memory_bytes` so far.
     pub memory_peak_bytes: u64,
@@ -35,9 +36,10 @@ pub struct ComponentUsage {
     pub pids: u64,
     /// The limit of `pids`.
     pub pids_max: u64,
-    /// The size of the files in the component's writable layer, in bytes. It is part of `memory_bytes`.
+    /// The used bytes of the disk of the box, which all components share. Without a disk: of the component's writable layer, as a
+    /// part of `memory_bytes`.
     pub disk_bytes: u64,
-    /// The capacity of the writable layer, in bytes.
+    /// The capacity of the disk or the layer, in bytes.
     pub disk_max_bytes: u64,
     /// The number of processes that the kernel's out-of-memory killer has ended.
     pub oom_kills: u64,

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use box_contract::ErrorCode;
 use box_contract::wire::MAX_DEVICES;
+use box_contract::{ErrorCode, RunPlan};
 use box_layout::OpenBox;
 use boxlaunch::boxes::Entry;
 use boxlaunch::host::policy::most_scratch;
@@ -13,6 +13,11 @@ use host_fs::OsError;
 
 use super::options::RunArgs;
 use crate::cli::error::Failure;
+
+/// Returns the number of disks that a run has besides the box's: scratch disks and volumes.
+pub(in crate::cli) fn others(args: &RunArgs, plan: &RunPlan) -> usize {
+    plan.scratch.len() + args.volumes.len()
+}
 
 /// Returns the size of the box's disk in bytes; `None` if the box has no disk. `left` is what the limit for declared disks
 /// leaves, also in bytes.
@@ -27,8 +32,7 @@ pub(super) fn size(
 ) -> Result<Option<u64>, Failure> {
     let plan = opened.plan();
     let is_used = opened.config.protocol.is_some_and(|it| it >= SINCE);
-    let disks = plan.scratch.len() + args.volumes.len() + 1;
-    let has_room = devices(disks, shares, plan.network.mode) <= MAX_DEVICES;
+    let has_room = devices(others(args, plan) + 1, shares, plan.network.mode) <= MAX_DEVICES;
     let spare = if is_used && has_room { left.min(most_scratch(state).unwrap_or(0)) } else { 0 };
     let size = size_for(plan, args.disk, spare);
     if size.is_some() && !is_used {

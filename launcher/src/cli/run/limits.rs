@@ -23,7 +23,8 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// Opens the parent of this process or, in the supervisor of a detached run, the one of `--parent`.
+    /// Opens the parent of this process or, in the supervisor of a detached run, the one of `--parent`. Must be called first: a
+    /// process whose parent ends later has another parent.
     ///
     /// # Errors
     /// If that process has ended already.

@@ -22,7 +22,7 @@ use box_contract::wire::Secret;
 use box_contract::{ComponentName, ErrorCode, RunPlan, TaskPlan};
 use box_layout::OpenBox;
 use boxlaunch::boxes::task::{Task, write_result};
-use boxlaunch::boxes::{self, Boxes, Entry, Record, State};
+use boxlaunch::boxes::{self, Boxes, Entry, Record, RecordError, State, Updating};
 use boxlaunch::client::{ClientError, Predecessor};
 use boxlaunch::host::{self, kvm::DEVICE};
 use boxlaunch::machine::variables::GivenVariable;
@@ -60,6 +60,7 @@ use restart::Again;
 use serve::Run;
 
 pub(super) use again::{Replaces, options_of};
+pub(super) use disk::others;
 pub(crate) use options::RunArgs;
 pub(super) use options::{NetworkChoice, seconds};
 
@@ -71,6 +72,7 @@ pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<u8, Failure> {
         // Closes the caller's files before this process opens other files.
         vmm::close_all_but(handed_over.as_slice())?;
     }
+    let limits = Limits::of(args)?;
     let fetching = Instant::now();
     let of_image = match image::before(args)? {
         None => None,
@@ -110,7 +112,7 @@ pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<u8, Failure> {
         return detach::run(args.replaces.is_some(), words.collect());
     }
     let signals = Rc::new(StopSignals::block()?);
-    Limits::of(args)?.watch();
+    limits.watch();
     let screen = Screen::new(&signals, args.raw || args.options.tty)?;
     let done = boot(args, started, &signals, &screen);
     let code = done.unwrap_or_else(|error| screen.report(&error, args.json));
@@ -134,6 +136,11 @@ fn boot(
     }
     let state = paths::state()?;
     boxes::check_owner(&state)?;
+    if let Some(name) = args.name.as_deref().filter(|_| args.again) {
+        // A hostile agent must not get back what the user has denied it.
+        let old = Boxes::new(&state).find(name)?;
+        asked.network = asked.network.with_changes(&old.network, &old.network_local);
+    }
     let left = args.check_scratch(opened.plan(), &state)?;
     asked.disk_bytes = disk::size(args, &opened, &asked.shares, (left, &state))?;
     let boot = Boot { args, opened: &opened, state: &state, signals, screen };
@@ -146,19 +153,21 @@ fn boot(
     let predecessor = asked.take_ports(args, &Boxes::new(&state))?;
     let runtime = RuntimeDir::create(&paths::runtime_base())?;
     let record = boot.record(&asked, &runtime);
-    let mut entry = boot.entry(record)?;
+    let (mut entry, replaced) = boot.entry(record)?;
     // Removes the result of an earlier run, so that it cannot be mistaken for the result of this run.
     let result = asked.result.clone();
     result.iter().try_for_each(|it| write_result(it, &[]))?;
     let mut agent_output = agent_route(args, screen);
     match boot.start(asked, (runtime, &mut entry), &mut agent_output, started + tried) {
         Ok(started) => {
+            replaced.map_or(Ok(()), Replaced::remove)?;
             let again = Again { state: &state, given };
             let run = Run { args, opened: &opened, component, env, signals, screen, result, again };
             run.serve((started, predecessor), entry, agent_output)
         }
         Err(failure) => {
             note_failure(args, entry, &failure);
+            replaced.map_or(Ok(()), Replaced::restore)?;
             Err(error::of_run(failure, emulation.as_ref()))
         }
     }
@@ -255,17 +264,18 @@ impl Boot<'_> {
         Ok(())
     }
 
-    /// Begins the record of the run.
-    fn entry(&self, record: Record) -> Result<Entry, Failure> {
+    /// Begins the record of the run. With `--replace`, first stops the box that has the name, and gives it another name.
+    fn entry(&self, record: Record) -> Result<(Entry, Option<Replaced>), Failure> {
         let (args, boxes) = (self.args, Boxes::new(self.state));
-        Ok(match args.name.as_deref() {
-            Some(name) if args.again => boxes.resume(name, record)?,
-            name => {
-                let replaced = name.filter(|_| args.replace);
-                replaced.map_or(Ok(()), |name| lifecycle::remove(&boxes, name, args.grace()))?;
-                boxes.create(name, record)?
-            }
-        })
+        let Some(name) = args.name.as_deref() else {
+            return Ok((boxes.create(None, record)?, None));
+        };
+        if args.again {
+            return Ok((boxes.resume(name, record)?, None));
+        }
+        let replaced = args.replace.then(|| Replaced::set_aside(&boxes, name, args.grace()));
+        let replaced = replaced.transpose()?.flatten();
+        Ok((boxes.create(Some(name), record)?, replaced))
     }
 
     /// Returns the record of the box.
@@ -349,6 +359,42 @@ impl Boot<'_> {
             handed: asked.handed,
             agent_socket: record.agent_socket.clone(),
         })
+    }
+}
+
+/// The box whose name `--replace` has taken. It is removed when the new one has started.
+struct Replaced {
+    boxes: Boxes,
+    name: String,
+    /// The name that it has meanwhile.
+    other: String,
+    _alone: Updating,
+}
+
+impl Replaced {
+    /// Stops the box with this name, and gives it another name. `None` if there is none.
+    fn set_aside(boxes: &Boxes, name: &str, grace: Duration) -> Result<Option<Self>, Failure> {
+        let alone = match boxes.updating(name) {
+            Err(RecordError::NoBox(_)) => return Ok(None),
+            alone => alone?,
+        };
+        let record = boxes.find(name)?;
+        if record.state != State::Ended {
+            lifecycle::end(boxes, &record, grace)?;
+        }
+        let other = boxes.set_aside(name)?;
+        let (boxes, name) = (boxes.clone(), name.to_owned());
+        Ok(other.map(|other| Self { boxes, name, other, _alone: alone }))
+    }
+
+    fn remove(self) -> Result<(), Failure> {
+        Ok(self.boxes.remove(&self.other)?)
+    }
+
+    /// Removes the record of the start that has failed, and gives the box its name back.
+    fn restore(self) -> Result<(), Failure> {
+        self.boxes.remove(&self.name)?;
+        Ok(self.boxes.rename(&self.other, &self.name)?)
     }
 }
 

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use box_cache::Held;
 use box_contract::permissions::cpus;
-use box_contract::rules::{MAX_CPUS, MAX_TIMEOUT, MAX_VM_MIB, MIN_VM_MIB};
+use box_contract::rules::{
+    MAX_CPUS, MAX_SCRATCH_BYTES, MAX_TIMEOUT, MAX_VM_MIB, MIN_DISK_BYTES, MIN_VM_MIB,
+};
 use box_contract::{ComponentName, Phase, RunPlan, Vm};
 use box_digest::Digest;
 use box_layout::OpenBox;
@@ -127,7 +129,7 @@ pub(crate) struct RunArgs {
     pub(in crate::cli) max_memory: Option<u32>,
     /// The size of the disk for the files that programs write outside of shares, volumes and scratch disks, such as 20GiB;
     /// `none` keeps these files in memory [default: the box's, or 10GiB if the host has the space].
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = disk_choice)]
     pub(in crate::cli) disk: Option<DiskChoice>,
     /// The maximum size of all disks that the box declares, together, such as 20GiB [default: half of the free space where
     /// they lie].
@@ -418,7 +420,8 @@ impl RunArgs {
         let most = self.max_scratch.or_else(|| most_scratch(directory)).unwrap_or(u64::MAX);
         // Disks on the virtual host leave no files on this host.
         let most = if self.nested { u64::MAX } else { most };
-        let declared = plan.disk_bytes.filter(|_| self.disk.is_none());
+        // A disk that is there already has its space.
+        let declared = plan.disk_bytes.filter(|_| self.disk.is_none() && !self.again);
         check_scratch(plan.scratch.iter().map(|it| it.size_bytes).chain(declared), most)
     }
 
@@ -492,7 +495,7 @@ Examples:
   boxlaunch run ./hello.box --json --verify -- true
   boxlaunch run ./hello.box --detach --name hello && boxlaunch exec hello ls /
 
-The records and logs of boxes, volumes, which files were hashed before, and whether this host's KVM works, are kept
+The records, logs and disks of boxes, volumes, which files were hashed before, and whether this host's KVM works, are kept
 in $BOXLAUNCH_STATE, else $XDG_STATE_HOME/boxbuild, else ~/.local/state/boxbuild.";
 
 /// What to do if a start exceeds its budget.
@@ -536,6 +539,15 @@ impl From<NetworkChoice> for Choice {
             NetworkChoice::Shared => Self::Shared,
         }
     }
+}
+
+/// Parses a value of `--disk`: `none`, or a size.
+fn disk_choice(text: &str) -> Result<DiskChoice, String> {
+    if text == DiskChoice::Memory.to_string() {
+        return Ok(DiskChoice::Memory);
+    }
+    let size = size_between(MIN_DISK_BYTES, MAX_SCRATCH_BYTES, None)(text);
+    size.map(DiskChoice::Size).map_err(|reason| format!("{reason}, or `none`"))
 }
 
 /// Parses a value of `--network-local`: an address, a network or `localhost`, with an optional port. For example,

@@ -15,13 +15,13 @@ use box_contract::wire::MAX_DEVICES;
 use box_contract::{Access, RunPlan, Scope, SharePlan, SkillMode};
 use boxlaunch::boxes;
 use boxlaunch::mounts::guest_paths;
-use boxlaunch::mounts::roots_disk::DiskChoice;
+use boxlaunch::mounts::roots_disk::size_for;
 use boxlaunch::mounts::shares::{HostShare, ShareError, ShareRecord, devices};
 use safe_text::{shell_word, shown};
 
 use super::error::{Failure, usage};
 use super::lacks::Lack;
-use super::run::RunArgs;
+use super::run::{RunArgs, others};
 
 pub(super) use large::look_for_large;
 
@@ -254,10 +254,9 @@ pub(super) fn resolved(args: &RunArgs, plan: &RunPlan) -> Result<Vec<HostShare>,
     });
     let skills = args.skills.iter().map(|(name, host)| skill(name, host));
     let shares: Vec<HostShare> = declared.chain(own).chain(skills).collect::<Result<_, _>>()?;
-    let declared = usize::from(plan.disk_bytes.is_some() && args.disk.is_none());
-    let asked = usize::from(matches!(args.disk, Some(DiskChoice::Size(_))));
-    let disks = plan.scratch.len() + args.volumes.len() + declared + asked;
-    let devices = devices(disks, &shares, plan.network.mode);
+    // The default disk is left out if there is no room.
+    let own = usize::from(size_for(plan, args.disk, 0).is_some());
+    let devices = devices(others(args, plan) + own, &shares, plan.network.mode);
     if devices > MAX_DEVICES {
         let message = format!(
             "a VM has at most {MAX_DEVICES} devices for disks, directories and a shared network, but this one would \
