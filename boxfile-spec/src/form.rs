@@ -13,13 +13,16 @@ pub(crate) fn prop(syntax: Syntax, name: &str, value: &str) -> String {
     }
 }
 
-/// Returns the help to write a property with a text, for example ``write `total="5s"` ``, or the declaration whose value is its
-/// argument: ``write `disk "20GiB"` ``.
+/// Returns the help to write a property with a text, for example ``write `total="5s"` ``.
 pub(crate) fn write_text(syntax: Syntax, name: &str, text: &str) -> String {
-    let value = in_quotes(syntax, text);
+    format!("write `{}`", with_text(syntax, name, text))
+}
+
+/// Writes a property with a text, or the declaration whose argument is the text: `disk "20GiB"`.
+pub(crate) fn with_text(syntax: Syntax, name: &str, text: &str) -> String {
     let is_argument = name == schema::DISK.name;
     let written = if is_argument { declaration } else { prop };
-    format!("write `{}`", written(syntax, name, &value))
+    written(syntax, name, &in_quotes(syntax, text))
 }
 
 /// Writes a declaration with one argument: `name "value"`; in TOML `name = "value"`.

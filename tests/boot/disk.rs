@@ -8,6 +8,7 @@ use crate::scenario::{Scenario, Step, UNHURRIED, as_user, bake, sleeping, tools}
 
 /// The box `worker` has a secret in a file, and the box `small` declares a disk.
 const SECRET: &str = "secret \"KEY\" path=\"/run/key\" component=\"agent\"\n";
+const NETTED: &str = "network \"filtered\" { allow \"a.test.example\" \"b.test.example\"; }\n";
 const SMALL: &str = "disk \"16MiB\"\n";
 /// The disk holds more than the memory limit of a component. `none` keeps the files in memory. A full disk is named.
 const SIZES: &str = r#"
@@ -43,6 +44,14 @@ boxlaunch run -q -d --rm --name gone /small; boxlaunch restart gone; boxlaunch s
 boxlaunch run -q -d --name lives --lifetime 2 /small; boxlaunch wait lives; sh -c 'boxlaunch run -q -d --name child --with-parent /small; true'; boxlaunch wait child
 boxlaunch start n; boxlaunch exec -u 0 n -- sh -c 'echo x >/x'; boxlaunch update n /worker 2>&1 | head -n 1; boxlaunch update n /other | cut -d' ' -f1-3; boxlaunch exec -u 0 n -- cat /x; find /root/.local/state/boxbuild/boxes -name disk | wc -l; boxlaunch rm -f n
 "#;
+/// A box keeps its ports and what the user has denied it, and `--replace` gives the name back if the new box does not start.
+const AGAIN: &str = r#"
+ifconfig lo 127.0.0.1 up
+boxlaunch run -q -d --name web -p 9091:80/business /netted; boxlaunch exec -u 0 web -- sh -c 'echo web >/x'
+boxlaunch network web deny a.test.example; boxlaunch stop web
+boxlaunch run -q -d --name other -p 9091:80/business /small; boxlaunch start web 2>&1 | tail -n 2; boxlaunch run -q -d --name web --replace -p 9091:80/business /small 2>&1 | head -n 1; boxlaunch rm -f other
+boxlaunch start web; boxlaunch exec web cat /x; boxlaunch port web; boxlaunch network web | grep -c 'allow .*a.test.example'; boxlaunch rm -f web
+"#;
 /// All devices of a VM in use: the box's disk, a scratch disk, a volume, and one device for two writable shares, whose files
 /// belong to the component's user in the box and to the caller on the host.
 const FULL: &str = r#"
@@ -61,15 +70,21 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let at = |name: &str| dir.path().join(name);
     testbed::hello::write_images(&tools.programs.hello_agent, &at("images")).unwrap();
     let scratch = "scratch \"s\" guest=\"/s\" size=\"1MiB\"\n";
-    let boxes =
-        [("worker", SECRET), ("small", SMALL), ("other", "disk \"17MiB\"\n"), ("roomy", scratch)];
+    let boxes = [
+        ("worker", SECRET),
+        ("small", SMALL),
+        ("other", "disk \"17MiB\"\n"),
+        ("netted", NETTED),
+        ("roomy", scratch),
+    ];
     let host = boxes.into_iter().fold(tools.host.clone(), |host, (name, more)| {
         let file = at(&format!("Boxfile.{name}"));
         fs::write(&file, sleeping(name) + more).unwrap();
         bake(&file, &tools.programs.box_init, &at(name));
         host.file(at(name), format!("/{name}"))
     });
-    let scripts = [("sizes", SIZES), ("stays", STAYS), ("names", NAMES), ("full", FULL)];
+    let scripts =
+        [("sizes", SIZES), ("stays", STAYS), ("names", NAMES), ("again", AGAIN), ("full", FULL)];
     let scenario = scripts.into_iter().fold(Scenario::default(), |scenario, (name, script)| {
         scenario.script(UNHURRIED, name, &format!("echo canary >/key; {script}"))
     });
@@ -79,7 +94,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
 #[test]
 #[ignore = "one of the longer boots"]
 fn a_box_has_a_disk_that_stays_while_it_has_its_name() {
-    for name in ["sizes", "stays", "names", "full", "user"] {
+    for name in ["sizes", "stays", "names", "again", "full", "user"] {
         let Step { stdout, stderr, .. } = &STEPS[name];
         insta::assert_snapshot!(name, format!("{stdout}---\n{stderr}"));
     }

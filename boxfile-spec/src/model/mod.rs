@@ -47,6 +47,7 @@ pub struct Boxfile {
     /// Empty disks for the data that a run writes, sorted by name. Each span is the span of the guest path.
     pub scratch: Vec<Spanned<ScratchPlan>>,
     /// The size in bytes of the disk for the files that the components write to their roots. `None` if the launcher decides.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub disk_bytes: Option<u64>,
     /// The network that the guest can reach; the lists are sorted.
     pub network: NetworkPlan,

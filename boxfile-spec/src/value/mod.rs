@@ -347,7 +347,7 @@ pub(crate) fn mismatch(value: &Value, name: &str, wanted: &str) -> Diagnostic {
 }
 
 fn unitless(value: &Value, name: &str, readings: [&str; 2], note: &str) -> Diagnostic {
-    let [one, other] = readings.map(|text| form::prop(value.syntax, name, &format!("\"{text}\"")));
+    let [one, other] = readings.map(|text| form::with_text(value.syntax, name, text));
     Diagnostic::new(format!("`{name}` has no unit"), value.span, "a bare number")
         .with_help(format!("write `{one}`, or `{other}`{note}"))
 }

@@ -451,3 +451,57 @@ fn a_box_that_is_started_again_keeps_its_name_and_the_log_of_its_last_run() {
     let seen: Vec<_> = events.iter().map(|it| (it.event, it.status)).collect();
     assert_eq!(seen, [(EventKind::Restart, Some(3)), (EventKind::Ready, None)]);
 }
+
+#[test]
+fn a_disk_stays_when_its_record_is_lost_and_goes_with_the_box() {
+    let made = Fixture::new();
+    let entry = made.create("kept").unwrap();
+    let directory = entry.directory().to_owned();
+    drop(crate::mounts::roots_disk::RootsDisk::keep(&directory, 16 << 20).unwrap());
+    // The supervisor is killed, and the host crashes before the record is on its disk.
+    drop(entry);
+    fs::write(directory.join(RECORD), "").unwrap();
+    assert!(made.boxes().all().unwrap().is_empty());
+    assert!(directory.join("disk").exists());
+    assert!(matches!(made.create("kept"), Err(RecordError::NameTaken(_))));
+    assert!(matches!(made.boxes().resume("kept", made.record()), Err(RecordError::NoBox(_))));
+    made.boxes().remove("kept").unwrap();
+    assert!(!directory.exists());
+    assert!(matches!(made.boxes().remove("kept"), Err(RecordError::NoBox(_))));
+}
+
+#[test]
+fn a_box_that_starts_again_keeps_its_ports_and_its_disk_even_if_the_start_fails() {
+    let made = Fixture::new();
+    let mut entry = made.create("web").unwrap();
+    let published = "8080:80".parse().unwrap();
+    drop(crate::mounts::roots_disk::RootsDisk::keep(entry.directory(), 16 << 20).unwrap());
+    entry
+        .update(|record| {
+            record.published = vec![published];
+            record.disk_bytes = Some(16 << 20);
+        })
+        .unwrap();
+    assert!(matches!(made.boxes().resume("web", made.record()), Err(RecordError::StillRunning(_))));
+    entry.end(Some(0), None).unwrap();
+    for _ in 0..2 {
+        let again = made.boxes().resume("web", made.record()).unwrap();
+        assert_eq!((again.record.published.len(), again.record.disk_bytes), (1, Some(16 << 20)));
+        let directory = again.directory().to_owned();
+        again.fail(None, "the port is taken".to_owned(), true).unwrap();
+        assert!(directory.join("disk").exists());
+        assert!(matches!(made.create("web"), Err(RecordError::NameTaken(_))));
+    }
+}
+
+#[test]
+fn a_first_start_that_fails_keeps_neither_a_name_nor_a_disk() {
+    let made = Fixture::new();
+    let entry = made.create("new").unwrap();
+    let directory = entry.directory().to_owned();
+    drop(crate::mounts::roots_disk::RootsDisk::keep(&directory, 16 << 20).unwrap());
+    entry.fail(None, "no kernel".to_owned(), false).unwrap();
+    assert!(!directory.join("disk").exists());
+    assert_eq!(made.boxes().find("new").unwrap().error.as_deref(), Some("no kernel"));
+    made.create("new").unwrap();
+}

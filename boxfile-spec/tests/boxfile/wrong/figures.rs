@@ -180,7 +180,7 @@ fn the_size_of_a_disk_is_written_as_its_argument() {
         helps.map(|(_, help)| help.to_owned()).collect::<Vec<_>>().join("; ")
     };
     for (wrong, help) in [
-        ("disk 20", "write `disk \"20MiB\"`"),
+        ("disk 20", "write `disk \"20MiB\"`, or `disk \"20B\"` for bytes"),
         ("disk \"1MiB\"", "write `disk \"16MiB\"`"),
         ("disk \"20g\"", "write `disk \"20GiB\"`"),
         ("disk \"2000GiB\"", "write `disk \"1024GiB\"`"),

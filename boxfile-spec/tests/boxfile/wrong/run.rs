@@ -182,7 +182,7 @@ fn a_share_is_read_or_written_by_those_that_there_are() {
      3 | share "a" guest="/a" access="wr" component="all" readonly=#true
        |                                                  ^^^^^^^^ no such property
        |
-       = help: its properties: `guest`, `host`, `access`, `component`
+       = help: its properties: `guest`, `host`, `access`, `over`, `component`
     "#);
 }
 
@@ -214,7 +214,7 @@ scratch "d" guest="/d" size="1KiB""#), @r#"
      5 | scratch "c" guest="/c" size="2TiB"
        |                             ^^^^^^ `size` takes a size
        |
-       = help: a size is a whole number and one of B, KiB, MiB, GiB, KB, MB, GB: "512MiB"
+       = help: write `size="2048GiB"`
 
     error: `size` is 1KiB, which is less than 1MiB
       --> Boxfile:6:29
