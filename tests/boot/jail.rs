@@ -11,7 +11,7 @@ use crate::scenario::{Scenario, Step, UNHURRIED, bake, hello_checkout, tools};
 /// run.
 const AUDIT: &str = r#"
 self=$$
-boxlaunch run -d --name audited /hello >/dev/null 2>/tmp/notices || cat /tmp/notices
+boxlaunch run -d --name audited --disk 64MiB /hello >/dev/null 2>/tmp/notices || cat /tmp/notices
 vmm=$(boxlaunch inspect --json audited | sed 's/.*"vmm":\([0-9]*\),"protocol.*/\1/')
 cat >/tmp/audit <<'END'
 self=$1 vmm=$2
@@ -53,7 +53,7 @@ boxlaunch run -q /hello -- true
 boxlaunch run /hello -- echo ran 2>&1 | sed 's/inspect hello-[0-9a-f]*/inspect NAME/'
 boxlaunch run --jail require /hello -- echo ran; echo $?
 boxlaunch run --json /hello -- true | sed 's/.*"jail":\({.*}]}\).*/\1/'
-boxlaunch run -d --name mine /hello 2>/dev/null; boxlaunch inspect mine | grep jail
+boxlaunch run -d --name mine --disk 64MiB /hello 2>/dev/null; boxlaunch inspect mine | grep jail
 boxlaunch inspect --json mine | sed 's/.*"vmm":\([0-9]*\),"protocol.*/\1/' >/tmp/home/vmm
 END
 su me -c 'sh /tmp/home/script'

@@ -101,7 +101,7 @@ static RUN: LazyLock<(Digests, BTreeMap<String, Step>)> = LazyLock::new(|| {
         scenario = scenario.script(120, name, &format!("{variables}; {script}"));
     }
     let server = docker_registry(&Workspace::find(), &mut |line| println!("{line}")).unwrap();
-    let host = tools().host.clone().disk(registry.data(), "/registry");
+    let host = tools().host.clone().for_guest(2560).disk(registry.data(), "/registry");
     let host = host
         .file(config, "/registry.yml")
         .file(project.path().join("hello.tar"), "/project/hello.tar");
@@ -172,7 +172,7 @@ fn what_the_store_has_needs_no_registry() {
 #[test]
 fn a_command_runs_in_an_image_and_the_registry_is_asked_once() {
     let first = step("image");
-    let expected = "ran in /tmp with 1\nlocalhost-5000-acme-base-3-12\ni\nbox-init\ni\n";
+    let expected = "ran in /tmp with 1\nlocalhost-5000-acme-base-3-12\ni\nbox-holder\ni\n";
     assert_eq!(first.stdout, expected, "{first:?}");
     assert!(first.stderr.contains("built: localhost-5000-acme-base-3-12 (rootfs "), "{first:?}");
     assert!(!first.stderr.contains("from the store"), "{first:?}");

@@ -102,7 +102,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
             "kept",
             &format!(
                 "export BOXLAUNCH_STATE=/tmp/state; ({}) >/dev/null; unset KEY; {SEARCH}",
-                run("-d --name kept")
+                run("-d --name kept --disk 16MiB")
             ),
         )
         .step("missing", "boxlaunch run --secret CERT=- /secretive </dev/null")

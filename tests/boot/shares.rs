@@ -61,7 +61,7 @@ boxlaunch run -q -v h/users:/w:rw -v h/roots:/x /seeing -- true; echo $?
 const DEVICES: &str = r#"
 mkdir -p hot project; echo first >hot/SKILL.md
 boxlaunch run -q --share input=project --skill hot=hot -v .:/w:rw /desk -- sh -c 'cat /a3s/skills/hot/SKILL.md; ls -d /w/project; (echo x >/a3s/skills/hot/x) 2>&1 | grep -o "Read-only.*"'
-boxlaunch run -q --share input=project --skill hot=hot -v .:/w:rw -v .:/v:rw /desk -- true
+boxlaunch run -q --share input=project --skill hot=hot -v .:/w:rw --volume more:/more /desk -- true
 boxlaunch run -q --skill hot=hot /desk -- true; boxlaunch run -q --share input=project /desk -- true
 boxlaunch run -q -v .:/data --share input=project --skill hot=hot /desk -- true
 boxlaunch run -q --share input=project --skill hot=project /desk -- true
@@ -264,7 +264,7 @@ fn devices_run_out_and_what_is_missing_is_named() {
     ");
     insta::assert_snapshot!(STEPS["devices"].stderr, @r#"
     error: a VM has at most 4 devices for disks, directories and a shared network, but this one would have 5
-      = help: each scratch disk, volume and writable directory is one, all read-only directories together are one, and a shared network is one
+      = help: the box's disk, each scratch disk and each volume is one; all writable directories together are one, all read-only directories are one, and a shared network is one
     error: the box wants to read a directory of this host at /data, its share input
       = help: add `--share input` to give it "project", or `--share input=DIR` for another
     error: the box wants its skill hot from a directory of this host

@@ -216,7 +216,8 @@ fn what_is_no_task_is_refused_before_the_box_starts() {
       = help: start it on a host with KVM; or leave it out
     error: the argument '--task <FILE>' cannot be used with '[CMD]...'
 
-    Usage: boxlaunch run --task <FILE> <BOX> [-- <CMD>...]
+    Usage: boxlaunch run [OPTIONS] <BOX> [-- <CMD>...]
+           boxlaunch run [OPTIONS] --image <IMAGE> -- <CMD>...
 
     For more information, try '--help'.
     error: the box other has no task

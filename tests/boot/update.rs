@@ -134,7 +134,7 @@ fn a_box_goes_on_if_the_new_one_is_not_ready() {
     error: kept was not updated: sha256:N goes on
       = help: `boxlaunch ps -a` lists the start that failed, and `boxlaunch logs` has its output
 
-    error: the run of front cannot be repeated with another box: it was not started with `run --detach`, or by an older boxlaunch
+    error: the run of front cannot be repeated: it was not started with `run --detach`, or an older boxlaunch has started it
     front
     kept
     ");

@@ -178,8 +178,8 @@ fn what_a_box_takes_is_shown() {
     assert_eq!((of(&before, "pids"), of(&after, "pids")), (0, 2));
     assert!(of(&before, "disk_bytes") < 100_000);
     assert!((5_000_000..5_100_000).contains(&of(&after, "disk_bytes")), "{after}");
-    assert!(of(&after, "memory_bytes") > 5_000_000 && of(&after, "cpu_us") > of(&before, "cpu_us"));
-    assert_eq!(of(&after, "memory_max_bytes"), 2 * of(&after, "disk_max_bytes"));
+    assert!(of(&after, "cpu_us") > of(&before, "cpu_us"));
+    assert!(of(&after, "disk_max_bytes") > of(&after, "memory_max_bytes"), "{after}");
     let machine = &after["boxes"][0]["machine"];
     assert!(machine["memory_bytes"].as_u64().unwrap() > 20_000_000, "{machine}");
     let head = ["NAME PART", "watched machine", "watched agent", "watched business", "1"];

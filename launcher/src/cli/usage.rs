@@ -121,8 +121,12 @@ pub(crate) fn parse() -> Result<Cli, clap::Error> {
     if let Ok(Start { global, command: StartCommand::Run(run) }) = Start::try_parse() {
         return Ok(Cli { global, command: Command::Run(Box::new(run)) });
     }
-    let args = env::args_os().map(|arg| arg.to_string_lossy().into_owned());
-    let command = grouped(Cli::command()).color(color_of(args));
+    let args: Vec<_> = env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
+    // Only the help needs the groups, which take milliseconds.
+    let is_help = |arg: &String| ["-h", "--help", "help"].contains(&arg.as_str());
+    let has_help = args.len() < 2 || args.iter().any(is_help);
+    let command = if has_help { grouped(Cli::command()) } else { Cli::command() };
+    let command = command.color(color_of(args.into_iter()));
     Cli::from_arg_matches(&command.try_get_matches()?)
 }
 

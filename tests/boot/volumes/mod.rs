@@ -65,7 +65,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
 fn a_volume_stays_and_both_components_see_it() {
     let stays = &STEPS["stays"];
     // The scratch disk is "write through": it has no cache to flush. The volume is "write back".
-    let expected = "drwxrwxrwt 0 0\next4 rw,nosuid,nodev,noatime,errors=remount-ro\nwrite through\nwrite back\n\
+    let expected = "drwxrwxrwt 0 0\next4 rw,nosuid,nodev,noatime,no_prefetch_block_bitmaps,errors=remount-ro\nwrite through\nwrite back\n\
                     kept\nlost+found\nof the agent\nMax file size 10737418240 10737418240 bytes \nthe machines\n";
     assert_eq!(stays.stdout, expected, "{stays:?}");
 }
