@@ -50,7 +50,7 @@ ifconfig lo 127.0.0.1 up
 boxlaunch run -q -d --name web -p 9091:80/business /netted; boxlaunch exec -u 0 web -- sh -c 'echo web >/x'
 boxlaunch network web deny a.test.example; boxlaunch stop web
 boxlaunch run -q -d --name other -p 9091:80/business /small; boxlaunch start web 2>&1 | tail -n 2; boxlaunch run -q -d --name web --replace -p 9091:80/business /small 2>&1 | head -n 1; boxlaunch rm -f other
-boxlaunch start web; boxlaunch exec web cat /x; boxlaunch port web; boxlaunch network web | grep -c 'allow .*a.test.example'; boxlaunch rm -f web
+boxlaunch start web; boxlaunch exec web cat /x; boxlaunch port web | head -n 1; boxlaunch network web | grep -c 'deny "a.test.example"'; boxlaunch rm -f web
 "#;
 /// All devices of a VM in use: the box's disk, a scratch disk, a volume, and one device for two writable shares, whose files
 /// belong to the component's user in the box and to the caller on the host.

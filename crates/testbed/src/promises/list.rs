@@ -42,11 +42,11 @@ promises! {
         "tests/boot/hello.rs::the_phases_keep_what_is_promised",
         "of this, phase `kernel`: until box-init runs";
     /// The phase `init` of examples/hello.
-    HELLO_INIT = AtMost 6.5 "ms",
+    HELLO_INIT = AtMost 8.5 "ms",
         "tests/boot/hello.rs::the_phases_keep_what_is_promised",
         "of this, phase `init`: until the agent is started";
     /// The phase `ready` of examples/hello.
-    HELLO_READY = AtMost 5.0 "ms",
+    HELLO_READY = AtMost 5.8 "ms",
         "tests/boot/hello.rs::the_phases_keep_what_is_promised",
         "of this, phase `ready`: until its health check passes";
     /// The difference of the median of ten starts of examples/hello from the shortest.
