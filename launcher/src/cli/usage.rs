@@ -126,7 +126,7 @@ pub(crate) fn parse() -> Result<Cli, clap::Error> {
     let is_help = |arg: &String| ["-h", "--help", "help"].contains(&arg.as_str());
     let has_help = args.len() < 2 || args.iter().any(is_help);
     let command = if has_help { grouped(Cli::command()) } else { Cli::command() };
-    let command = command.color(color_of(args.into_iter()));
+    let command = command.color(color_of(args));
     Cli::from_arg_matches(&command.try_get_matches()?)
 }
 
