@@ -223,7 +223,7 @@ fn what_is_no_task_is_refused_before_the_box_starts() {
     error: the box other has no task
       = help: declare a `task` in the Boxfile, or give one to a run: `boxlaunch run --task FILE`
     error: the name other is taken by another box
-      = help: use another name, or remove the box that has it: `boxlaunch rm`, with --force if it runs
+      = help: `boxlaunch start` starts the box that has it again; --replace takes its place and removes it with its disk; or use another name
     error: --result /tmp/place: there is something other than a file
       = help: name a file, whose directory has to exist
     error: --result /tmp/pipe: there is something other than a file

@@ -163,13 +163,13 @@ fn a_box_that_does_not_run_has_no_skills_to_show() {
     let output = all.map(|args| run(state.path(), args).stderr);
     assert_snapshot!(output.join("--\n"), @"
     error: the box hello is not running
-      = help: `boxlaunch ps` lists the boxes that run; `boxlaunch inspect` says how this one ended
+      = help: `boxlaunch inspect` says how it ended, and `boxlaunch start` starts it again; `boxlaunch ps` lists the boxes that run
     --
     error: the box hello is not running
-      = help: `boxlaunch ps` lists the boxes that run; `boxlaunch inspect` says how this one ended
+      = help: `boxlaunch inspect` says how it ended, and `boxlaunch start` starts it again; `boxlaunch ps` lists the boxes that run
     --
     error: the box hello is not running
-      = help: `boxlaunch ps` lists the boxes that run; `boxlaunch inspect` says how this one ended
+      = help: `boxlaunch inspect` says how it ended, and `boxlaunch start` starts it again; `boxlaunch ps` lists the boxes that run
     --
     error: the following required arguments were not provided:
       <NAME>
@@ -186,10 +186,10 @@ fn a_box_that_does_not_run_has_no_skills_to_show() {
        |
        = help: did you mean `license`?
     error: the box hello is not running
-      = help: `boxlaunch ps` lists the boxes that run; `boxlaunch inspect` says how this one ended
+      = help: `boxlaunch inspect` says how it ended, and `boxlaunch start` starts it again; `boxlaunch ps` lists the boxes that run
     --
     error: the box hello is not running
-      = help: `boxlaunch ps` lists the boxes that run; `boxlaunch inspect` says how this one ended
+      = help: `boxlaunch inspect` says how it ended, and `boxlaunch start` starts it again; `boxlaunch ps` lists the boxes that run
     --
     error: no started box has the name nobody
       = help: `boxlaunch ps -a` lists the started boxes
