@@ -25,7 +25,7 @@ use std::cell::RefCell;
 use box_contract::wire::ComponentUsage;
 use box_contract::{ComponentName, ComponentPlan, Namespaces, RunPlan};
 use nix::sched::CloneFlags;
-use nix::sys::statvfs::statvfs;
+use nix::sys::statvfs::{Statvfs, statvfs};
 use nix::unistd::Pid;
 
 use crate::cgroup::Leaf;
@@ -126,9 +126,7 @@ impl Component {
     pub(crate) fn usage(&self) -> ComponentUsage {
         let usage = self.leaf.usage(self.name);
         // The component's root is an overlay. Its statistics are those of the writable layer.
-        let Ok(disk) = statvfs(format!("/proc/{}/root", self.holder).as_str()) else {
-            return usage;
-        };
+        let Ok(disk) = self.root_statistics() else { return usage };
         let bytes = |blocks: u64| blocks.saturating_mul(disk.fragment_size());
         let disk_bytes = bytes(disk.blocks().saturating_sub(disk.blocks_free()));
         ComponentUsage { disk_bytes, disk_max_bytes: bytes(disk.blocks()), ..usage }
@@ -136,11 +134,14 @@ impl Component {
 
     /// Returns whether programs can hardly write to the component's root any more: see [`FULL`].
     pub(crate) fn is_full(&self) -> bool {
-        let disk = statvfs(format!("/proc/{}/root", self.holder).as_str());
-        disk.is_ok_and(|it| {
+        self.root_statistics().is_ok_and(|it| {
             let free = it.blocks_available().saturating_mul(it.fragment_size());
             free < FULL || it.files_free() == 0
         })
+    }
+
+    fn root_statistics(&self) -> nix::Result<Statvfs> {
+        statvfs(format!("/proc/{}/root", self.holder).as_str())
     }
 
     /// Opens the component's network namespace.

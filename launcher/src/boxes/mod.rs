@@ -171,17 +171,12 @@ impl Boxes {
     /// # Errors
     /// [`RecordError::StillRunning`], [`RecordError::NoBox`], or errors of the operating system.
     pub fn remove(&self, name: &str) -> Result<(), RecordError> {
-        let found = self.find(name);
-        if !is_entry_name(name) || self.is_absent()? {
-            return found.map(drop);
+        let (found, directory) = (self.find(name), self.directory.join(name));
+        let has_disk = is_entry_name(name) && roots_disk::is_kept_in(&directory);
+        if !has_disk {
+            found?;
         }
         let _guard = self.lock()?;
-        let directory = self.directory.join(name);
-        if let Err(RecordError::NoBox(_)) = &found
-            && !roots_disk::is_kept_in(&directory)
-        {
-            return found.map(drop);
-        }
         if self.lock_of(name).exists() {
             return Err(RecordError::StillRunning(name.to_owned()));
         }
@@ -264,8 +259,8 @@ impl Boxes {
         absent(lock, |path| fs::remove_file(path))
     }
 
-    /// Removes the oldest records of ended boxes beyond [`MAX_ENDED`], except those of boxes with a disk. The caller has locked the directory of the
-    /// records.
+    /// Removes the oldest records of ended boxes beyond [`MAX_ENDED`], except those of boxes with a disk. The caller has locked
+    /// the directory of the records.
     fn prune(&self) {
         let names = names(&self.directory).unwrap_or_default();
         if names.len() <= MAX_ENDED {

@@ -1,6 +1,7 @@
 //! Parses the command line, and explains the errors of an invalid one.
 
 use std::env;
+use std::ffi::OsString;
 use std::io::{self, Write};
 
 use box_contract::exit;
@@ -12,6 +13,7 @@ use safe_text::secrets::{MASK, mask_words};
 use safe_text::shell_word;
 
 use super::error::Failure;
+use super::exec::ExecArgs;
 use super::groups::grouped;
 use super::run::RunArgs;
 use super::terminal::{self, GlobalOptions};
@@ -23,19 +25,41 @@ const BUILDERS: [&str; 14] = [
     "push", "sign", "why",
 ];
 
-/// The command line of a start alone. Building the parsers of all other commands takes as long as a hundredth of a start.
+/// A command line of one command alone. Building the parsers of all other commands takes as long as a hundredth of a start.
 #[derive(Debug, Parser)]
 #[command(name = "boxlaunch", disable_help_flag = true, disable_help_subcommand = true)]
-struct Start {
+struct Alone<C: Subcommand> {
     #[command(flatten)]
     global: GlobalOptions,
     #[command(subcommand)]
-    command: StartCommand,
+    command: C,
 }
 
 #[derive(Debug, Subcommand)]
-enum StartCommand {
+enum RunAlone {
     Run(RunArgs),
+}
+
+#[derive(Debug, Subcommand)]
+enum ExecAlone {
+    Exec(ExecArgs),
+}
+
+/// Parses a command line of one of the commands that are called most often. `None` if it is another one, or has an error.
+fn parse_alone(words: &[OsString]) -> Option<Cli> {
+    let has = |command: &str| words.iter().any(|it| it == command);
+    let (global, command) = if has("run")
+        && let Ok(Alone { global, command: RunAlone::Run(run) }) = Alone::try_parse_from(words)
+    {
+        (global, Command::Run(Box::new(run)))
+    } else if has("exec")
+        && let Ok(Alone { global, command: ExecAlone::Exec(exec) }) = Alone::try_parse_from(words)
+    {
+        (global, Command::Exec(exec))
+    } else {
+        return None;
+    };
+    Some(Cli { global, command })
 }
 
 /// Commands of docker and boxbuild that boxlaunch lacks, and the alternatives.
@@ -117,17 +141,18 @@ const SIGNAL: &str = "`--signal 9` or `--signal KILL` names the signal";
 
 /// Parses the command line.
 pub(crate) fn parse() -> Result<Cli, clap::Error> {
+    let words: Vec<_> = env::args_os().collect();
     // The full parser handles errors and all other commands.
-    if let Ok(Start { global, command: StartCommand::Run(run) }) = Start::try_parse() {
-        return Ok(Cli { global, command: Command::Run(Box::new(run)) });
+    if let Some(cli) = parse_alone(&words) {
+        return Ok(cli);
     }
-    let args: Vec<_> = env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
+    let args: Vec<_> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     // Only the help needs the groups, which take milliseconds.
     let is_help = |arg: &String| ["-h", "--help", "help"].contains(&arg.as_str());
     let has_help = args.len() < 2 || args.iter().any(is_help);
     let command = if has_help { grouped(Cli::command()) } else { Cli::command() };
     let command = command.color(color_of(args));
-    Cli::from_arg_matches(&command.try_get_matches()?)
+    Cli::from_arg_matches(&command.try_get_matches_from(words)?)
 }
 
 /// Prints clap's message. Help and versions go to standard output, with exit code 0.
@@ -212,21 +237,27 @@ mod tests {
     }
 
     #[test]
-    fn both_parsers_read_a_start_alike() {
+    fn both_parsers_read_a_command_alike() {
+        let alone =
+            |line: &str| parse_alone(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
         for line in [
             "boxlaunch run x.box",
             "boxlaunch -q run --detach --name n x.box --cpus 2",
             "boxlaunch run --json -e A=1 x.box -- ls -l --color never",
+            "boxlaunch exec -q hello -- run --help",
+            "boxlaunch exec --component agent -it -e A=1 hello sh",
         ] {
-            let Start { global, command } = Start::try_parse_from(line.split(' ')).unwrap();
             let cli = Cli::try_parse_from(line.split(' ')).unwrap();
-            assert_eq!(
-                format!("{global:?} {command:?}"),
-                format!("{:?} {:?}", cli.global, cli.command)
-            );
+            assert_eq!(format!("{:?}", alone(line).unwrap()), format!("{cli:?}"));
         }
-        for other in ["boxlaunch ps", "boxlaunch run --help", "boxlaunch --version", "boxlaunch"] {
-            assert!(Start::try_parse_from(other.split(' ')).is_err(), "{other}");
+        for other in [
+            "boxlaunch ps",
+            "boxlaunch run --help",
+            "boxlaunch exec",
+            "boxlaunch --version",
+            "boxlaunch",
+        ] {
+            assert!(alone(other).is_none(), "{other}");
         }
     }
 

@@ -4,9 +4,11 @@ use std::fs::{self, File, OpenOptions, remove_file};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
 use std::path::Path;
+use std::time::Duration;
 
 use ext4_image::Options;
 use host_fs::OsError;
+use nix::fcntl::OFlag;
 use nix::unistd::{getegid, geteuid};
 
 use crate::host::state_dir::private_file;
@@ -16,6 +18,11 @@ pub(super) const DISK: &str = "disk";
 
 /// The name of a disk whose file system is not whole yet.
 const DRAFT: &str = "disk.new";
+
+/// How long to wait for a disk that another VM uses: that VM may be about to end.
+pub(super) const PATIENCE: Duration = Duration::from_secs(1);
+/// How often to look whether the disk is free.
+pub(super) const LOOK: Duration = Duration::from_millis(10);
 
 /// The owner (user and group) and the mode of the root directory of a disk.
 pub(super) type Root = ((u32, u32), u16);
@@ -52,6 +59,17 @@ fn format(file: &File, size_bytes: u64, journal: bool, root: Root) -> io::Result
     let (root_owner, root_mode) = root;
     let options = Options { uuid: random()?, journal, root_owner, root_mode };
     ext4_image::format(file, size_bytes, &options).map_err(io::Error::other)
+}
+
+/// Opens the kept disk of a directory. A symbolic link at its path is an error.
+///
+/// # Errors
+/// Errors of the operating system.
+pub(super) fn open(directory: &Path) -> Result<File, OsError> {
+    let path = directory.join(DISK);
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).custom_flags(OFlag::O_NOFOLLOW.bits());
+    options.open(&path).map_err(OsError::file("open", &path))
 }
 
 /// Returns whether a directory contains a disk.

@@ -3,30 +3,26 @@
 //! A box that can be started again keeps its disk in the directory of its record, with a journal. Any other box has a disk
 //! in an unlinked file, which the kernel frees when the VM ends, even after a crash.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use box_contract::rules::MIN_DISK_BYTES;
 use box_contract::{RunPlan, size};
 use host_fs::OsError;
-use nix::fcntl::OFlag;
 
 use crate::host::state_dir::absent;
 
-use super::disk_file::{DISK, Root, is_there, make_kept, make_lost, take_back};
+use super::disk_file::{
+    DISK, LOOK, PATIENCE, Root, is_there, make_kept, make_lost, open, take_back,
+};
 
 /// The size of the disk of a box that does not declare one, in bytes. The disk is smaller on a host with less free space.
 pub const DEFAULT_SIZE: u64 = 10 << 30;
 /// The oldest version of the protocol whose init mounts the disk.
 pub const SINCE: u32 = 9;
-/// How long [`RootsDisk::keep`] waits for the VM that used the disk before, which may be about to end.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// How often [`RootsDisk::keep`] tries again.
-const LOOK: Duration = Duration::from_millis(10);
 /// The owner and the mode of the disk's root directory, which no component sees.
 const ROOT: Root = ((0, 0), 0o700);
 
@@ -110,17 +106,14 @@ impl RootsDisk {
         if !is_there(directory)? {
             make_kept(directory, size_bytes, ROOT)?;
         }
-        let path = directory.join(DISK);
-        let open = || -> io::Result<Self> {
-            let mut options = OpenOptions::new();
-            options.read(true).write(true).custom_flags(OFlag::O_NOFOLLOW.bits());
-            let file = options.open(&path)?;
+        let file = open(directory)?;
+        let take = || -> io::Result<u64> {
             lock(&file)?;
             take_back(&file)?;
-            let size_bytes = file.metadata()?.len();
-            Ok(Self { file, size_bytes, is_kept: true })
+            Ok(file.metadata()?.len())
         };
-        open().map_err(OsError::file("open", &path))
+        let size_bytes = take().map_err(OsError::file("open", directory.join(DISK)))?;
+        Ok(Self { file, size_bytes, is_kept: true })
     }
 
     /// Returns the size, in bytes.

@@ -1,13 +1,16 @@
 //! `boxlaunch run`: boots a box, enforces the budget of its start, and runs its agent or a command.
 
 mod again;
+mod checks;
 mod disk;
 mod limits;
 mod modes;
 mod network;
 mod options;
+mod replaced;
 mod restart;
 mod serve;
+mod values;
 mod volumes;
 
 use std::fs::File;
@@ -19,17 +22,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use box_contract::wire::Secret;
-use box_contract::{ComponentName, ErrorCode, RunPlan, TaskPlan};
+use box_contract::{RunPlan, TaskPlan};
 use box_layout::OpenBox;
 use boxlaunch::boxes::task::{Task, write_result};
-use boxlaunch::boxes::{self, Boxes, Entry, Record, RecordError, State, Updating};
+use boxlaunch::boxes::{self, Boxes, Entry, Record, State};
 use boxlaunch::client::{ClientError, Predecessor};
 use boxlaunch::host::{self, kvm::DEVICE};
 use boxlaunch::machine::variables::GivenVariable;
 use boxlaunch::machine::{BoxToRun, HostResources, MachineError, StartPolicy};
 use boxlaunch::mounts::scratch;
 use boxlaunch::mounts::shares::HostShare;
-use boxlaunch::network::{Given, Published};
+use boxlaunch::network::Given;
 use boxlaunch::opened::receipt::Receipts;
 use boxlaunch::opened::verify::Trust;
 use boxlaunch::streams::output::{Prefixed, Route};
@@ -38,31 +41,30 @@ use egress_rules::Local;
 use host_fs::OsError;
 use host_fs::named::FileSlot;
 use rustix::fs::{Mode, OFlags, openat};
-use safe_text::readable;
 use vmm::runtime_dir::RuntimeDir;
 use vmm::signals::StopSignals;
 
-use super::command::component;
 use super::error::{self, Failure};
-use super::lacks::Lack;
 use super::launch_error::{FailedRun, LaunchError};
 use super::paths::{self, SELF};
 use super::progress::Shown;
 use super::screen::Screen;
 use super::terminal::{self, is_quiet};
-use super::variables::{self, Assigned};
 use super::{
-    detach, emulated, given_file, image, kept, lifecycle, memory, notify, pull, secrets, shares,
-    task,
+    detach, emulated, given_file, image, kept, memory, notify, pull, secrets, shares, task,
 };
+use checks::{Checked, checked};
 use limits::Limits;
+use replaced::Replaced;
 use restart::Again;
 use serve::Run;
 
 pub(super) use again::{Replaces, options_of};
+pub(super) use checks::check;
 pub(super) use disk::others;
+pub(super) use options::NetworkChoice;
 pub(crate) use options::RunArgs;
-pub(super) use options::{NetworkChoice, seconds};
+pub(super) use values::seconds;
 
 pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<u8, Failure> {
     modes::check(args)?;
@@ -362,42 +364,6 @@ impl Boot<'_> {
     }
 }
 
-/// The box whose name `--replace` has taken. It is removed when the new one has started.
-struct Replaced {
-    boxes: Boxes,
-    name: String,
-    /// The name that it has meanwhile.
-    other: String,
-    _alone: Updating,
-}
-
-impl Replaced {
-    /// Stops the box with this name, and gives it another name. `None` if there is none.
-    fn set_aside(boxes: &Boxes, name: &str, grace: Duration) -> Result<Option<Self>, Failure> {
-        let alone = match boxes.updating(name) {
-            Err(RecordError::NoBox(_)) => return Ok(None),
-            alone => alone?,
-        };
-        let record = boxes.find(name)?;
-        if record.state != State::Ended {
-            lifecycle::end(boxes, &record, grace)?;
-        }
-        let other = boxes.set_aside(name)?;
-        let (boxes, name) = (boxes.clone(), name.to_owned());
-        Ok(other.map(|other| Self { boxes, name, other, _alone: alone }))
-    }
-
-    fn remove(self) -> Result<(), Failure> {
-        Ok(self.boxes.remove(&self.other)?)
-    }
-
-    /// Removes the record of the start that has failed, and gives the box its name back.
-    fn restore(self) -> Result<(), Failure> {
-        self.boxes.remove(&self.name)?;
-        Ok(self.boxes.rename(&self.other, &self.name)?)
-    }
-}
-
 /// Records the end of a box that has not started.
 fn note_failure(args: &RunArgs, entry: Entry, failure: &FailedRun) {
     let status = match failure.error {
@@ -406,101 +372,6 @@ fn note_failure(args: &RunArgs, entry: Entry, failure: &FailedRun) {
     };
     // An error is ignored: the next command finds the lock of the record free, and then records the end.
     drop(entry.fail(status, failure.error.to_string(), args.again));
-}
-
-/// The checked options for an opened box.
-struct Checked {
-    /// The component in which a command runs.
-    component: ComponentName,
-    /// The variables of `--env` and `--env-file`, for the command.
-    env: Vec<Assigned>,
-    /// The variables that the box declares for its components, with the values of the command line.
-    given: Vec<GivenVariable>,
-}
-
-/// The failures of checks that do not depend on each other. They are reported together.
-#[derive(Default)]
-struct Failures(Vec<Failure>);
-
-impl Failures {
-    /// Returns the result of a check, or notes its failure.
-    fn ok<T>(&mut self, checked: Result<T, impl Into<Failure>>) -> Option<T> {
-        checked.map_err(|it| self.0.push(it.into())).ok()
-    }
-}
-
-/// Checks the command line against the box before the run changes anything on the host.
-fn checked(args: &RunArgs, opened: &OpenBox) -> Result<Checked, Failure> {
-    // The start repeats this check.
-    boxlaunch::opened::check_enforced(opened)?;
-    let plan = opened.plan();
-    let has = |name| plan.component(name).is_some();
-    let mut failures = Failures::default();
-    let secrets = failures.ok(secrets::checked(args, plan));
-    failures.ok(restart::check(args, plan, secrets.as_deref().unwrap_or_default()));
-    let shares = failures.ok(shares::checked(args, plan));
-    let network = failures.ok(network::lacking(args, plan));
-    failures.ok(volumes::checked(args, plan));
-    failures.ok(check_agent_socket(args, plan));
-    failures.ok(check_memory(args, plan));
-    failures.ok(check_published(&args.published, has));
-    let env = failures.ok(variables::resolved(&args.env_files, &args.env)).unwrap_or_default();
-    let given = failures.ok(variables::given(&env, &args.env, !args.command.is_empty(), plan));
-    let lacks = secrets.and_then(|it| secrets::lacking(&it, &plan.secrets)).into_iter();
-    let lacks = lacks.chain(shares.map(|()| shares::lacking(args, plan)).into_iter().flatten());
-    let lacks = lacks.chain(network.into_iter().flatten());
-    let of_variables = given.as_ref().map(|it| variables::lacking(it, &args.env, plan));
-    let lacks: Vec<_> = lacks.chain(of_variables.into_iter().flatten()).collect();
-    failures.ok(Lack::check(&lacks));
-    let component = failures.ok(component(args.component, has));
-    let component = component.unwrap_or(ComponentName::Agent);
-    Failure::all(failures.0)?;
-    Ok(Checked { component, env, given: given.unwrap_or_default() })
-}
-
-fn check_agent_socket(args: &RunArgs, plan: &RunPlan) -> Result<(), Failure> {
-    if args.agent_socket.is_none() || plan.agent.port.is_some() {
-        return Ok(());
-    }
-    let help = "declare the agent's `port` in the Boxfile, and build the box again";
-    let message = "--agent-socket has no effect: the agent of this box has no port";
-    Err(Failure::new((ErrorCode::Usage, help), message))
-}
-
-fn check_memory(args: &RunArgs, plan: &RunPlan) -> Result<(), Failure> {
-    let limits = plan.memory_limits();
-    if args.memory.is_none_or(|mib| u64::from(mib) << 20 > limits) {
-        return Ok(());
-    }
-    let help = "the VM needs more memory than its components may take together";
-    let message =
-        format!("--memory is too little: the components' limits are {}", readable(limits));
-    Err(Failure::new((ErrorCode::Usage, help), message))
-}
-
-/// Checks a start of `opened` that another process will make. Returns the directories that the box would see.
-pub(super) fn check(args: &RunArgs, opened: &OpenBox) -> Result<Vec<HostShare>, Failure> {
-    let plan = opened.plan();
-    checked(args, opened)?;
-    network::given(args, plan)?;
-    args.check_scratch(plan, &paths::state()?)?;
-    shares::resolved(args, plan)
-}
-
-/// Checks that the component of each published port exists, and that no port of the host is published twice.
-fn check_published(
-    published: &[Published],
-    has: impl Fn(ComponentName) -> bool,
-) -> Result<(), Failure> {
-    if let Some(absent) = published.iter().find(|it| !has(it.component)) {
-        return Err(LaunchError::NoSuchPort { published: *absent }.into());
-    }
-    let hosts = || published.iter().map(|it| it.host).filter(|it| it.port() != 0);
-    let twice =
-        hosts().enumerate().find(|(number, host)| hosts().take(*number).any(|it| it == *host));
-    let Some((_, host)) = twice else { return Ok(()) };
-    let help = "a port of the host leads to one port of one component";
-    Err(Failure::new((ErrorCode::Usage, help), format!("--publish has {host} twice")))
 }
 
 fn agent_route(args: &RunArgs, screen: &Screen) -> Route {

@@ -1,14 +1,12 @@
 //! The disk of a volume.
 
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs::File;
 use std::path::Path;
 
 use host_fs::OsError;
-use nix::fcntl::OFlag;
 
 use super::VolumeError;
-use crate::mounts::disk_file::{DISK, is_there};
+use crate::mounts::disk_file::{self, is_there};
 
 /// Opens the disk of a volume.
 ///
@@ -18,10 +16,7 @@ pub(super) fn open(directory: &Path, name: &str) -> Result<File, VolumeError> {
     if !is_there(directory)? {
         return Err(VolumeError::Missing(name.to_owned()));
     }
-    let path = directory.join(DISK);
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).custom_flags(OFlag::O_NOFOLLOW.bits());
-    Ok(options.open(&path).map_err(OsError::file("open", &path))?)
+    Ok(disk_file::open(directory)?)
 }
 
 /// Checks that a disk still has the size in its record, because its file system relies on that size.

@@ -22,7 +22,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use box_contract::Scope;
 use box_contract::wire::{Mount, MountSource};
@@ -30,7 +30,7 @@ use host_fs::OsError;
 use host_fs::publish::{DirectoryDraft, PublishError};
 
 use crate::host::state_dir::{self, absent, is_entry_name, names};
-use crate::mounts::disk_file::{self, DISK};
+use crate::mounts::disk_file::{self, DISK, LOOK, PATIENCE};
 use crate::mounts::scratch::SHARED_ROOT;
 use crate::streams::log::since_epoch;
 
@@ -41,11 +41,6 @@ pub use record::VolumeState;
 
 /// The directory of the volumes in the state directory.
 const NAME: &str = "volumes";
-/// How long [`Volumes::take`] waits for a volume that another VM uses: that VM may be about to end.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// How often [`Volumes::take`] tries again.
-const LOOK: Duration = Duration::from_millis(10);
-
 /// The default size of a volume, in bytes.
 pub const DEFAULT_SIZE: u64 = 10 << 30;
 

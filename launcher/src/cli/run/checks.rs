@@ -1,0 +1,112 @@
+//! Checks the command line against the box, before the run changes anything on the host.
+
+use box_contract::{ComponentName, ErrorCode, RunPlan};
+use box_layout::OpenBox;
+use boxlaunch::machine::variables::GivenVariable;
+use boxlaunch::mounts::shares::HostShare;
+use boxlaunch::network::Published;
+use safe_text::readable;
+
+use super::options::RunArgs;
+use super::{network, restart, volumes};
+use crate::cli::command::component;
+use crate::cli::error::Failure;
+use crate::cli::lacks::Lack;
+use crate::cli::launch_error::LaunchError;
+use crate::cli::variables::{self, Assigned};
+use crate::cli::{paths, secrets, shares};
+
+/// The checked options for an opened box.
+pub(super) struct Checked {
+    /// The component in which a command runs.
+    pub(super) component: ComponentName,
+    /// The variables of `--env` and `--env-file`, for the command.
+    pub(super) env: Vec<Assigned>,
+    /// The variables that the box declares for its components, with the values of the command line.
+    pub(super) given: Vec<GivenVariable>,
+}
+
+/// The failures of checks that do not depend on each other. They are reported together.
+#[derive(Default)]
+struct Failures(Vec<Failure>);
+
+impl Failures {
+    /// Returns the result of a check, or notes its failure.
+    fn ok<T>(&mut self, checked: Result<T, impl Into<Failure>>) -> Option<T> {
+        checked.map_err(|it| self.0.push(it.into())).ok()
+    }
+}
+
+/// Checks the command line against the box before the run changes anything on the host.
+pub(super) fn checked(args: &RunArgs, opened: &OpenBox) -> Result<Checked, Failure> {
+    // The start repeats this check.
+    boxlaunch::opened::check_enforced(opened)?;
+    let plan = opened.plan();
+    let has = |name| plan.component(name).is_some();
+    let mut failures = Failures::default();
+    let secrets = failures.ok(secrets::checked(args, plan));
+    failures.ok(restart::check(args, plan, secrets.as_deref().unwrap_or_default()));
+    let shares = failures.ok(shares::checked(args, plan));
+    let network = failures.ok(network::lacking(args, plan));
+    failures.ok(volumes::checked(args, plan));
+    failures.ok(check_agent_socket(args, plan));
+    failures.ok(check_memory(args, plan));
+    failures.ok(check_published(&args.published, has));
+    let env = failures.ok(variables::resolved(&args.env_files, &args.env)).unwrap_or_default();
+    let given = failures.ok(variables::given(&env, &args.env, !args.command.is_empty(), plan));
+    let lacks = secrets.and_then(|it| secrets::lacking(&it, &plan.secrets)).into_iter();
+    let lacks = lacks.chain(shares.map(|()| shares::lacking(args, plan)).into_iter().flatten());
+    let lacks = lacks.chain(network.into_iter().flatten());
+    let of_variables = given.as_ref().map(|it| variables::lacking(it, &args.env, plan));
+    let lacks: Vec<_> = lacks.chain(of_variables.into_iter().flatten()).collect();
+    failures.ok(Lack::check(&lacks));
+    let component = failures.ok(component(args.component, has));
+    let component = component.unwrap_or(ComponentName::Agent);
+    Failure::all(failures.0)?;
+    Ok(Checked { component, env, given: given.unwrap_or_default() })
+}
+
+fn check_agent_socket(args: &RunArgs, plan: &RunPlan) -> Result<(), Failure> {
+    if args.agent_socket.is_none() || plan.agent.port.is_some() {
+        return Ok(());
+    }
+    let help = "declare the agent's `port` in the Boxfile, and build the box again";
+    let message = "--agent-socket has no effect: the agent of this box has no port";
+    Err(Failure::new((ErrorCode::Usage, help), message))
+}
+
+fn check_memory(args: &RunArgs, plan: &RunPlan) -> Result<(), Failure> {
+    let limits = plan.memory_limits();
+    if args.memory.is_none_or(|mib| u64::from(mib) << 20 > limits) {
+        return Ok(());
+    }
+    let help = "the VM needs more memory than its components may take together";
+    let message =
+        format!("--memory is too little: the components' limits are {}", readable(limits));
+    Err(Failure::new((ErrorCode::Usage, help), message))
+}
+
+/// Checks a start of `opened` that another process will make. Returns the directories that the box would see.
+pub(in crate::cli) fn check(args: &RunArgs, opened: &OpenBox) -> Result<Vec<HostShare>, Failure> {
+    let plan = opened.plan();
+    checked(args, opened)?;
+    network::given(args, plan)?;
+    args.check_scratch(plan, &paths::state()?)?;
+    shares::resolved(args, plan)
+}
+
+/// Checks that the component of each published port exists, and that no port of the host is published twice.
+fn check_published(
+    published: &[Published],
+    has: impl Fn(ComponentName) -> bool,
+) -> Result<(), Failure> {
+    if let Some(absent) = published.iter().find(|it| !has(it.component)) {
+        return Err(LaunchError::NoSuchPort { published: *absent }.into());
+    }
+    let hosts = || published.iter().map(|it| it.host).filter(|it| it.port() != 0);
+    let twice =
+        hosts().enumerate().find(|(number, host)| hosts().take(*number).any(|it| it == *host));
+    let Some((_, host)) = twice else { return Ok(()) };
+    let help = "a port of the host leads to one port of one component";
+    Err(Failure::new((ErrorCode::Usage, help), format!("--publish has {host} twice")))
+}

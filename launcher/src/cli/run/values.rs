@@ -1,0 +1,79 @@
+//! The values of the options of `boxlaunch run`.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use box_contract::rules::{MAX_SCRATCH_BYTES, MAX_TIMEOUT, MIN_DISK_BYTES};
+use boxlaunch::boxes::is_entry_name;
+use boxlaunch::host::state_dir::ENTRY_NAME_FORM;
+use boxlaunch::mounts::roots_disk::DiskChoice;
+use boxlaunch::mounts::volumes::VolumePlace;
+use cli_common::size_between;
+use egress_rules::Local;
+
+/// Parses a value of `--disk`: `none`, or a size.
+pub(super) fn disk_choice(text: &str) -> Result<DiskChoice, String> {
+    if text == DiskChoice::Memory.to_string() {
+        return Ok(DiskChoice::Memory);
+    }
+    let size = size_between(MIN_DISK_BYTES, MAX_SCRATCH_BYTES, None)(text);
+    size.map(DiskChoice::Size).map_err(|reason| format!("{reason}, or `none`"))
+}
+
+/// Parses a value of `--network-local`: an address, a network or `localhost`, with an optional port. For example,
+/// `127.0.0.1:5432`.
+pub(super) fn local_host(text: &str) -> Result<Local, String> {
+    let address = match text.strip_prefix("localhost") {
+        Some(port) if port.is_empty() || port.starts_with(':') => format!("127.0.0.1{port}"),
+        _ => text.to_owned(),
+    };
+    let form = if is_host_name(text) {
+        "names are not allowed: write an address, such as 10.0.0.1:5432"
+    } else {
+        "write an address or a network, such as 127.0.0.1:5432, 10.0.0.0/8 or [fd00::1]:443"
+    };
+    Local::parse(&address).ok_or_else(|| form.to_owned())
+}
+
+/// Returns whether a text is a host's name with an optional port, and not an address. An address of IPv6 has several colons.
+fn is_host_name(text: &str) -> bool {
+    text.contains(|it: char| it.is_ascii_alphabetic()) && text.matches(':').count() <= 1
+}
+
+/// Parses a value of `--name`.
+pub(super) fn entry_name(text: &str) -> Result<String, &'static str> {
+    if is_entry_name(text) { Ok(text.to_owned()) } else { Err(ENTRY_NAME_FORM) }
+}
+
+/// Parses a value of `--volume`.
+pub(super) fn volume_place(text: &str) -> Result<VolumePlace, String> {
+    let is_path = text.starts_with(['.', '/']) && text.contains(':');
+    let more = if is_path { "; for a directory of the host there is --share" } else { "" };
+    text.parse().map_err(|reason: String| reason + more)
+}
+
+/// Parses a whole number from `least` to `most`.
+pub(super) fn whole_number<N: FromStr + PartialOrd + Display + Copy>(
+    least: N,
+    most: N,
+) -> impl Fn(&str) -> Result<N, String> + Clone {
+    move |text| {
+        let number = text.parse().ok().filter(|it| (least..=most).contains(it));
+        number.ok_or_else(|| format!("write a whole number from {least} to {most}"))
+    }
+}
+
+/// Parses an amount of memory, and returns whole MiB.
+pub(super) fn mebibytes(least: u32, most: u32) -> impl Fn(&str) -> Result<u32, String> + Clone {
+    let bytes = |mib: u32| u64::from(mib) << 20;
+    let size = size_between(bytes(least), bytes(most), Some(bytes(1)));
+    move |text| size(text).map(|it| u32::try_from(it >> 20).unwrap_or(most))
+}
+
+/// Parses a number of seconds that is at least `least`.
+pub(in crate::cli) fn seconds(least: u32) -> impl Fn(&str) -> Result<u32, String> + Clone {
+    move |text| {
+        let number = text.parse().ok().filter(|it| (least..=MAX_TIMEOUT).contains(it));
+        number.ok_or_else(|| format!("write a number of seconds from {least} to {MAX_TIMEOUT}"))
+    }
+}
