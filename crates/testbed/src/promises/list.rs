@@ -83,7 +83,7 @@ promises! {
         "tests/boot/debian.rs::python_gets_ready_and_node_runs_beside_it",
         "of this, until the agent is started: phases `vmm`, `jail`, `kernel` and `init`";
     /// The duration of a command in a running box, including the launcher.
-    ENTER = AtMost 14.5 "ms",
+    ENTER = AtMost 10.0 "ms",
         "tests/boot/running.rs::entering_a_box_takes_no_time",
         "`boxlaunch exec NAME true` in examples/hello, from the start of `boxlaunch` to its end";
     /// The time between the end of a box's budget and its stop.
