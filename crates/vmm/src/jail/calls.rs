@@ -257,7 +257,7 @@ mod tests {
         for text in [format!("| {} system calls", CALLS.len()), format!("the {requests} requests")]
             .into_iter()
             .chain([
-                format!("{} more where a box has scratch disks", DISK_CALLS.len()),
+                format!("{} more where a box has disks", DISK_CALLS.len()),
                 format!("{} more where it is shown directories", SHARE_CALLS.len()),
                 format!("{writing} where it may write to them"),
                 format!("and {} where it shares the host's network", NETWORK_CALLS.len()),
