@@ -11,6 +11,7 @@ mod crash;
 mod declarations;
 mod example;
 mod faults;
+mod front;
 mod history;
 mod lock;
 mod output;

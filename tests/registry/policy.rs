@@ -320,12 +320,24 @@ fn a_box_of_the_store_is_judged_again_at_each_start() {
         (&found["ok"], &found["errors"][0]["code"]),
         (&false.into(), &"signature-invalid".into())
     );
+    // The test's box has no real files, for which boxbuild has more errors.
+    let of_boxbuild = || -> Value {
+        let output = host.boxbuild("user", &["verify", &reference, "--json"]);
+        let report = serde_json::from_slice(&output.stdout).unwrap();
+        assert_fits("box-verify", &report);
+        report
+    };
+    assert_eq!(of_boxbuild()["policy"], report(&[])["policy"]);
     host.policy("");
     let found = report(&[]);
     assert_eq!(
         (&found["ok"], &found["errors"][0]["code"]),
         (&false.into(), &"policy-refused".into())
     );
+    let found = of_boxbuild();
+    assert_eq!(found["policy"]["ok"], false);
+    let codes: Vec<_> = found["errors"].as_array().unwrap().iter().map(|it| &it["code"]).collect();
+    assert!(codes.contains(&&"policy-refused".into()), "{codes:?}");
 }
 
 #[test]

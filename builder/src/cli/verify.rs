@@ -8,6 +8,7 @@ use box_inspect::entry::shown_bytes;
 use box_inspect::opened::OpenBox;
 use box_inspect::verify::{Check, verify};
 use cli_common::Problem;
+use cli_common::policy::{HostPolicy, PolicyReport};
 use cli_common::trust::TrustOptions;
 use safe_text::shell_word;
 use serde_json::json;
@@ -28,7 +29,8 @@ use cli_common::store::BoxArgument;
 /// Exits with 5 if they differ, and shows how. Changes neither the store nor the checkout.
 ///
 /// With --key, also requires a valid signature of the box, which `boxbuild sign` makes. It may be attached to the box in the
-/// store. If the store lacks a box HOST/NAME:TAG, only its signature in the registry is verified, and no blob is fetched.
+/// store. If the store lacks a box HOST/NAME:TAG, only its signature in the registry is verified, and no blob is fetched. Without
+/// --key, also asks the policy of this host, if there is one.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  \
@@ -89,6 +91,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let wrong = checks.iter().filter_map(|it| it.error.as_ref());
     let mut errors: Vec<_> = wrong.map(|it| Problem::new(it.explain(), chain(it))).collect();
     errors.extend(signed.as_ref().and_then(|it| it.signatures.missing()));
+    let policy = if signed.is_none() { HostPolicy::read(stored::PROGRAM.variable)? } else { None };
+    let asked = policy.map(|it| PolicyReport::of(&it, &stored::PROGRAM, &subject, &digest));
+    let (policy, refused) = asked.transpose()?.unzip();
+    errors.extend(refused.flatten());
     if args.project.json {
         let mut report = json!({
             "box": digest, "ok": errors.is_empty(), "checks": checks, "errors": errors,
@@ -96,11 +102,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         if let Some(signed) = &signed {
             report["signatures"] = json!(signed.signatures);
         }
+        if let Some(policy) = &policy {
+            report["policy"] = json!(policy);
+        }
         terminal::json(&report.to_string());
     } else {
         terminal::pieces(checks.iter().map(|it| shown_bytes(it.to_string().as_bytes()) + "\n"));
         let lines = signed.iter().flat_map(|it| it.signatures.lines());
-        terminal::pieces(lines.map(|it| it + "\n"));
+        terminal::pieces(lines.map(|it| it + "\n").chain(policy.iter().map(PolicyReport::line)));
         if !errors.is_empty() {
             terminal::error(cli_common::problem::text(&errors).trim_end());
         }

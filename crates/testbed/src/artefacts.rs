@@ -9,8 +9,8 @@ use crate::{Result, Workspace, program};
 
 /// The package, and also the name, of the program that runs on the build host.
 const BUILDER: &str = "boxbuild";
-/// The package of the static program that runs on any host, including the virtual host.
-const LAUNCHER_PACKAGES: [&str; 1] = ["boxlaunch"];
+/// The packages of the static programs that run on any host: boxlaunch, also on the virtual host, and `box`.
+const LAUNCHER_PACKAGES: [&str; 2] = ["boxlaunch", "box-front"];
 /// The package of PID 1. It is compiled alone, because the features that other packages enable in its dependencies
 /// would change its bytes, and so every box.
 const INIT_PACKAGES: [&str; 1] = ["box-init"];
@@ -53,6 +53,8 @@ pub struct Artefacts {
     pub boxbuild: PathBuf,
     /// The program that starts boxes; static.
     pub boxlaunch: PathBuf,
+    /// The program `box`, which starts the two above; static.
+    pub front: PathBuf,
     /// PID 1 of a box; static.
     pub box_init: PathBuf,
     /// The agent of examples/hello; static.
@@ -100,6 +102,7 @@ impl Artefacts {
         Self {
             boxbuild: workspace.target(&format!("{directory}/{BUILDER}")),
             boxlaunch: anywhere("boxlaunch"),
+            front: anywhere("box"),
             box_init: anywhere("box-init"),
             hello_agent: anywhere("hello-agent"),
             assistant_model: anywhere("assistant-model"),
@@ -217,6 +220,11 @@ impl Artefacts {
         let mut cargo = workspace.cargo();
         cargo.args(["build", "--package", BUILDER]);
         cargo
+    }
+
+    /// Returns the command that builds boxlaunch and `box`.
+    pub fn launcher_build(workspace: &Workspace) -> Command {
+        Self::static_build(workspace, &LAUNCHER_PACKAGES)
     }
 
     /// Returns the command that builds box-init, with the same bytes as in every box.

@@ -54,7 +54,7 @@ pub fn build_programs(workspace: &Workspace) -> Result<Artefacts> {
 /// # Errors
 /// `boxlaunch` does not compile.
 pub fn build_boxlaunch(workspace: &Workspace) -> Result<PathBuf> {
-    run(&mut Artefacts::static_build(workspace, &["boxlaunch"]))?;
+    run(&mut Artefacts::launcher_build(workspace))?;
     Ok(Artefacts::locate(workspace, Profile::Release).boxlaunch)
 }
 

@@ -17,15 +17,15 @@ use super::paths;
 use super::stored::PROGRAM;
 use super::terminal::{is_quiet, json_line, notice, painted, print};
 use cli_common::failure::Reporter as _;
-use cli_common::policy::{HostPolicy, check_stored};
-use cli_common::store::{BoxArgument, CommandFault, attachments};
+use cli_common::policy::{HostPolicy, PolicyReport};
+use cli_common::store::{BoxArgument, attachments};
 use cli_common::trust::{NamedBundle, Signatures, TrustOptions, TrustedKeys};
 
 /// Verifies the files of a box against their digests.
 ///
 /// Hashes every blob that the manifest names, even those that earlier runs verified. Remembers the result for blobs that
 /// boot, so that the next `run` need not hash them. In a box of format epoch 3, also compares the plan that init reads with
-/// the one that `inspect` shows. `boxbuild verify` also compares the files with the list of files. Exits with 5 if something
+/// the one that `inspect` shows. `boxbuild verify` does all this, too, and compares the files with the list of files. Exits with 5 if something
 /// differs or is missing.
 ///
 /// With --key, also requires a signature of the box by that key. Without it, also asks the policy of this host, if there is one.
@@ -73,18 +73,6 @@ struct BlobReport {
     missing: bool,
 }
 
-/// What the policy of this host says about a box.
-#[derive(Debug, Serialize)]
-struct PolicyReport {
-    ok: bool,
-    /// The file of the policy, with the line if there is one. `None` if the box is refused: then the error has it.
-    place: Option<String>,
-    /// The hint of the key that has signed the box, if the policy requires a signature.
-    key: Option<String>,
-    #[serde(skip)]
-    line: String,
-}
-
 pub(crate) fn verify(args: &VerifyArgs) -> Result<u8, Failure> {
     let keys = args.trust.keys(&PROGRAM)?;
     let documents = args.subject.find(&PROGRAM)?.documents()?;
@@ -124,20 +112,11 @@ impl Report {
 
     /// Asks the policy of this host whether the box may start.
     fn ask_policy(&mut self, subject: &BoxArgument) -> Result<(), Failure> {
-        let Some(policy) = HostPolicy::read(PROGRAM.variable)? else { return Ok(()) };
-        let found = check_stored(&policy, &PROGRAM, subject, &self.digest, subject.names_digest());
-        self.policy = Some(match found {
-            Ok(it) => {
-                let line = it.line();
-                PolicyReport { ok: true, place: Some(it.place), key: it.key, line }
-            }
-            Err(CommandFault::Policy(error)) => {
-                self.errors.push(Problem::new(&error, shown(&error.to_string())));
-                let line = shown(&policy.path.display().to_string());
-                PolicyReport { ok: false, place: None, key: None, line }
-            }
-            Err(error) => return Err(error.into()),
-        });
+        if let Some(policy) = HostPolicy::read(PROGRAM.variable)? {
+            let (report, refused) = PolicyReport::of(&policy, &PROGRAM, subject, &self.digest)?;
+            self.errors.extend(refused);
+            self.policy = Some(report);
+        }
         self.ok = self.errors.is_empty();
         Ok(())
     }
@@ -237,11 +216,8 @@ fn lines(report: &Report) -> String {
         let verdict = if matches { "ok" } else { "DIFFERS" };
         text += &format!("plan     {verdict:<9}the plan in the rootfs, compared with the config\n");
     }
-    if let Some(PolicyReport { ok, line, .. }) =
-        report.policy.as_ref().filter(|it| !it.ok || !is_quiet())
-    {
-        let verdict = if *ok { "ok" } else { "REFUSES" };
-        text += &format!("policy   {verdict:<9}{line}\n");
+    if let Some(policy) = report.policy.as_ref().filter(|it| !it.ok || !is_quiet()) {
+        text += &policy.line();
     }
     for line in report.signatures.iter().filter(|_| !is_quiet()).flat_map(Signatures::lines) {
         text += &(line + "\n");

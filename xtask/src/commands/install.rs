@@ -23,6 +23,8 @@ const COMPLETIONS: [(&str, &str, &str, &str); 3] = [
     ("fish", "share/fish/vendor_completions.d", "", ".fish"),
 ];
 
+/// The directory for manual pages, below a root.
+const PAGES: &str = "share/man/man1";
 /// The documents of the repository that each installation has, with all pages of a directory. Their links to each other work.
 const COPIED: [&str; 6] =
     ["LICENSE", "README.md", "CHANGELOG.md", "SECURITY.md", "Boxfile.example", "docs"];
@@ -80,8 +82,15 @@ pub(super) fn install(workspace: &Workspace, artefacts: &Artefacts, root: &Path)
     put_program(&artefacts.box_init, &root.join(INSTALLED_INIT))?;
     put_program(&artefacts.boxlaunch, &root.join("bin/boxlaunch"))?;
     put_program(&artefacts.boxbuild, &root.join("bin/boxbuild"))?;
-    document(&artefacts.boxbuild, "boxbuild", root)?;
-    document(&artefacts.boxlaunch, "boxlaunch", root)?;
+    put_program(&artefacts.front, &root.join("bin/box"))?;
+    for (program, name) in [(&artefacts.boxbuild, "boxbuild"), (&artefacts.boxlaunch, "boxlaunch")]
+    {
+        program::run(Command::new(program).args(["man", "--output"]).arg(root.join(PAGES)))?;
+        complete(program, name, root)?;
+    }
+    put_file(&workspace.path("front/box.1"), &root.join(PAGES).join("box.1"), 0o644)?;
+    // `box` asks the boxlaunch beside it.
+    complete(&root.join("bin/box"), "box", root)?;
     let [from, to] = [workspace.path(UNITS[0]), root.join(UNITS[1])];
     put_tree(&from, &to)?;
     COPIED.iter().try_for_each(|it| put_document(workspace, it, root))
@@ -120,12 +129,10 @@ pub(super) fn sorted(directory: &Path) -> Result<Vec<PathBuf>> {
     Ok(all)
 }
 
-/// Has a program generate its manual pages and completions, and installs them below `root`.
-fn document(program: &Path, name: &str, root: &Path) -> Result<()> {
-    let call = || Command::new(program);
-    program::run(call().args(["man", "--output"]).arg(root.join("share/man/man1")))?;
+/// Has a program generate its completions, and installs them below `root`.
+fn complete(program: &Path, name: &str, root: &Path) -> Result<()> {
     for (shell, folder, before, after) in COMPLETIONS {
-        let text = program::run(call().args(["completions", shell]))?;
+        let text = program::run(Command::new(program).args(["completions", shell]))?;
         let to = root.join(folder).join(format!("{before}{name}{after}"));
         put(&to, 0o644, |file| io::copy(&mut text.as_slice(), file))?;
     }
@@ -158,7 +165,7 @@ pub(super) fn put(
 }
 
 fn installed(root: &Path) -> String {
-    let lines = ["bin/boxbuild", "bin/boxlaunch", INSTALLED_INIT]
+    let lines = ["bin/box", "bin/boxbuild", "bin/boxlaunch", INSTALLED_INIT]
         .map(|it| format!("installed {}\n", root.join(it).display()));
     lines.concat()
 }

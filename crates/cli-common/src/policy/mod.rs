@@ -22,7 +22,7 @@ use safe_text::{counted, shown, with_causes};
 use crate::Problem;
 
 pub use ask::{Asked, PolicyError, Verdict};
-pub use stored::{check_file, check_stored};
+pub use stored::{PolicyReport, check_file, check_stored};
 
 /// The policy in force.
 #[derive(Debug)]

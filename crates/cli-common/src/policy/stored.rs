@@ -7,8 +7,11 @@ use box_cache::StoredBoxes;
 use box_contract::RemoteName;
 use box_digest::Digest;
 use box_trust::{Origin, Refusal};
+use safe_text::shown;
+use serde::Serialize;
 
 use super::{Asked, HostPolicy, PolicyError, Verdict};
+use crate::Problem;
 use crate::store::{BoxArgument, CommandFault, Program, attachments, stored_boxes};
 
 /// Asks the policy about a box in a file, whose attachments are in the file, too. The names of the box in the file are only what
@@ -62,6 +65,52 @@ pub fn check_stored(
         false => Vec::new(),
     };
     Ok(asked.check(digest, &attachments)?)
+}
+
+/// What the policy of this host says about a box, for a command that verifies the box.
+#[derive(Debug, Serialize)]
+pub struct PolicyReport {
+    /// Whether the policy accepts the box.
+    pub ok: bool,
+    /// The file of the policy, with the line if there is one. `None` if the box is refused: then the error has it.
+    pub place: Option<String>,
+    /// The hint of the key that has signed the box, if the policy requires a signature.
+    pub key: Option<String>,
+    #[serde(skip)]
+    place_line: String,
+}
+
+impl PolicyReport {
+    /// Asks the policy as [`check_stored`] does. Returns the report, and the error if the box is refused.
+    ///
+    /// # Errors
+    /// [`CommandFault`] if the store cannot be read.
+    pub fn of(
+        policy: &HostPolicy,
+        program: &Program,
+        subject: &BoxArgument,
+        digest: &Digest,
+    ) -> Result<(Self, Option<Problem>), CommandFault> {
+        match check_stored(policy, program, subject, digest, subject.names_digest()) {
+            Ok(it) => {
+                let place_line = it.line();
+                let report = Self { ok: true, place: Some(it.place), key: it.key, place_line };
+                Ok((report, None))
+            }
+            Err(CommandFault::Policy(error)) => {
+                let place_line = shown(&policy.path.display().to_string());
+                let report = Self { ok: false, place: None, key: None, place_line };
+                Ok((report, Some(Problem::new(&error, shown(&error.to_string())))))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns the report as one line.
+    pub fn line(&self) -> String {
+        let verdict = if self.ok { "ok" } else { "REFUSES" };
+        format!("policy   {verdict:<9}{}\n", self.place_line)
+    }
 }
 
 /// What the stores know about the origin of a box.

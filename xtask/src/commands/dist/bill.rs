@@ -15,7 +15,7 @@ use testbed::{KitError, Result, Workspace, program};
 use super::{VERSION, write as write_file};
 
 /// The packages of the programs in a release.
-const PROGRAMS: [&str; 3] = ["boxbuild", "boxlaunch", "box-init"];
+const PROGRAMS: [&str; 4] = ["boxbuild", "boxlaunch", "box-init", "box-front"];
 /// The identifier of the document, and the one of the release in it.
 const DOCUMENT: &str = "SPDXRef-DOCUMENT";
 const RELEASE: &str = "SPDXRef-release";

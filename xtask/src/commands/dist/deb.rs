@@ -190,13 +190,16 @@ pub(super) mod tests {
         // The boxbuild of a release is static, too; the one of a test run needs the libraries of this host.
         let boxbuild = call(&format!("{root}/usr/bin/boxbuild"), &["--version"]);
         let boxlaunch = call("chroot", &[root, "/usr/bin/boxlaunch", "--version"]);
-        for (name, version) in [("boxbuild", boxbuild), ("boxlaunch", boxlaunch)] {
+        let front = call("chroot", &[root, "/usr/bin/box", "--version"]);
+        for (name, version) in [("boxbuild", boxbuild), ("boxlaunch", boxlaunch), ("box", front)] {
             assert_eq!(version, format!("{name} {VERSION}\n"));
         }
         assert_eq!(call("dpkg-deb", &["--field", package, "Version"]), format!("{VERSION}\n"));
         let listed = call("dpkg-deb", &["--contents", package]);
         for line in [
             "usr/share/man/man1/boxbuild.1.gz",
+            "usr/share/man/man1/box.1.gz",
+            "usr/share/bash-completion/completions/box",
             "usr/lib/boxbuild/lean-kernel",
             "usr/lib/systemd/system/boxbuild@.service",
         ] {
