@@ -69,7 +69,7 @@ with httpx.Client(verify=False) as it: print([it.get(u).text.strip() for u in (\
         "NODE_TLS_REJECT_UNAUTHORIZED=0 NODE_NO_WARNINGS=1 node -e '(async () => {
 for (const it of [\"http\", \"https\"]) console.log((await (await fetch(it + \"://c.test.example/\")).text()).trim());
 await fetch(\"https://evil.example/\").catch(it => console.log(it.cause.code)) })()'",
-        "outside\noutside\nEAI_AGAIN\n",
+        "outside\noutside\nENOTFOUND\n",
     ),
     (
         "node-http",
