@@ -7,8 +7,8 @@
 mod component;
 
 use box_contract::{
-    Budget, CapPlan, ComponentName, Layout, LogsPlan, NetworkPlan, SandboxPlan, ScratchPlan,
-    SecretPlan, SharePlan, SkillMode, TaskPlan, Vm, named_enum,
+    Budget, CapPlan, ComponentName, Layout, LogsPlan, NetworkPlan, PublishPlan, SandboxPlan,
+    ScratchPlan, SecretPlan, SharePlan, SkillMode, TaskPlan, Vm, VolumePlan, named_enum,
 };
 use box_digest::Digest;
 use serde::{Deserialize, Serialize};
@@ -44,6 +44,9 @@ pub struct Boxfile {
     pub conflicts: Vec<Conflict>,
     /// Host directories that the guest sees, sorted by name. Each span is the span of the guest path.
     pub shares: Vec<Spanned<Share>>,
+    /// Disks of the host that outlive the run, sorted by name. Each span is the span of the guest path.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub volumes: Vec<Spanned<VolumePlan>>,
     /// Empty disks for the data that a run writes, sorted by name. Each span is the span of the guest path.
     pub scratch: Vec<Spanned<ScratchPlan>>,
     /// The size in bytes of the disk for the files that the components write to their roots. `None` if the launcher decides.
@@ -51,6 +54,9 @@ pub struct Boxfile {
     pub disk_bytes: Option<u64>,
     /// The network that the guest can reach; the lists are sorted.
     pub network: NetworkPlan,
+    /// The ports that clients on the host can connect to, sorted, each once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub publish: Vec<PublishPlan>,
     /// The secrets that the launcher passes at run time, sorted by name. A Boxfile contains no values.
     pub secrets: Vec<SecretPlan>,
     /// The task that the guest sees under `/task`.

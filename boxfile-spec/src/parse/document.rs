@@ -38,9 +38,13 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, reach: &Reach, sink: &Sink) -
     );
     let shares = run::mounts::shares(&top);
     let scratch = run::mounts::scratch(&top);
+    let volumes = run::mounts::volumes(&top);
     let files = files(agent.as_ref(), business.as_ref());
     let (secrets, disks) = (&declared, &scratch);
-    run::mounts::check_apart(&Placed { shares: &shares, disks, secrets, files }, sink);
+    run::mounts::check_apart(
+        &Placed { shares: &shares, volumes: &volumes, disks, secrets, files },
+        sink,
+    );
     checkout.components(agent.as_ref(), business.as_ref());
     checkout.skills(skills_dir.as_ref(), &skills);
     // A box without an image has a lower default limit.
@@ -59,9 +63,11 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, reach: &Reach, sink: &Sink) -
         layout,
         conflicts,
         shares,
+        volumes,
         scratch,
         disk_bytes: run::mounts::disk(&top),
         network: run::network::read(&top),
+        publish: run::publish::read(&top),
         secrets: declared.into_iter().filter_map(Secret::plan).collect(),
         task: run::task::read(&top),
         logs: Reader::sole(

@@ -296,6 +296,8 @@ pub(crate) enum Kind {
 impl Kind {
     /// A TCP port.
     const PORT: Self = Self::count_to(65_535);
+    /// A TCP port, or 0 for any free one.
+    const ANY_PORT: Self = Self::Integer { least: 0, most: 65_535 };
 
     /// A whole number from 1 to `most`.
     const fn count_to(most: u64) -> Self {

@@ -25,6 +25,12 @@ pub(crate) static SHARE: Declaration =
         default_prop("component", SCOPE, Word("both")),
     ]);
 
+pub(crate) static VOLUME: Declaration = Declaration::keyed("volume", "name", Kind::Name)
+    .with_props(&[
+        required_prop("guest", Kind::MountPoint),
+        default_prop("component", SCOPE, Word("both")),
+    ]);
+
 pub(crate) static SCRATCH: Declaration = Declaration::keyed("scratch", "name", Kind::Name)
     .with_props(&[
         required_prop("guest", Kind::MountPoint),
@@ -77,6 +83,14 @@ pub(crate) static NETWORK_LIMITS: Declaration = Declaration::new("limits")
         ),
     ])
     .replacing();
+
+pub(crate) static PUBLISH: Declaration =
+    Declaration::some("publish", ["port", "ports"], Kind::PORT)
+        .with_count(Count::Repeatable)
+        .with_props(&[
+            dependent_prop("host", Kind::ANY_PORT, "the same number", &[]),
+            default_prop("component", Kind::OneOf(&["agent", "business"]), Word("agent")),
+        ]);
 
 pub(crate) static SECRET: Declaration = Declaration::keyed("secret", "name", Kind::Variable)
     .with_props(&[prop("path", Kind::SecretPath), default_prop("component", SCOPE, Word("agent"))]);

@@ -5,8 +5,9 @@ use box_contract::{Platform, SkillMode};
 
 use super::DefaultValue::{Duration, Number, Size, Word};
 use super::{
-    AGENT, BUSINESS, CAP, Count, DISK, Declaration, Kind, LOGS, MAX_MEMORY, NETWORK, SANDBOX,
-    SCRATCH, SECRET, SHARE, TASK, default_prop, dependent_prop, optional, prop, required_prop,
+    AGENT, BUSINESS, CAP, Count, DISK, Declaration, Kind, LOGS, MAX_MEMORY, NETWORK, PUBLISH,
+    SANDBOX, SCRATCH, SECRET, SHARE, TASK, VOLUME, default_prop, dependent_prop, optional, prop,
+    required_prop,
 };
 use crate::ConflictPolicy;
 use crate::units::MIB;
@@ -27,7 +28,8 @@ pub(crate) const BINARY_TOTAL_MS: u64 = 3000;
 /// The declarations of a file, in the order in which the reference explains them.
 pub(crate) static TOP: &[&Declaration] = &[
     &BOX, &EXTENDS, &PLATFORM, &AGENT, &BUSINESS, &SKILL, &SKILLS, &VM, &LAYOUT, &CONFLICT, &SHARE,
-    &SCRATCH, &DISK, &NETWORK, &SECRET, &TASK, &LOGS, &CAP, &SANDBOX, &BUDGET, &KERNEL, &PROFILE,
+    &VOLUME, &SCRATCH, &DISK, &NETWORK, &PUBLISH, &SECRET, &TASK, &LOGS, &CAP, &SANDBOX, &BUDGET,
+    &KERNEL, &PROFILE,
 ];
 
 pub(crate) static BOX: Declaration =
@@ -97,6 +99,7 @@ pub(crate) static KERNEL: Declaration = Declaration::new("kernel")
 
 pub(crate) static PROFILE: Declaration = Declaration::keyed("profile", "name", Kind::Name)
     .with_children(&[
-        &PLATFORM, &AGENT, &BUSINESS, &SKILL, &SKILLS, &VM, &LAYOUT, &CONFLICT, &SHARE, &SCRATCH,
-        &DISK, &NETWORK, &SECRET, &TASK, &LOGS, &CAP, &SANDBOX, &BUDGET, &KERNEL,
+        &PLATFORM, &AGENT, &BUSINESS, &SKILL, &SKILLS, &VM, &LAYOUT, &CONFLICT, &SHARE, &VOLUME,
+        &SCRATCH, &DISK, &NETWORK, &PUBLISH, &SECRET, &TASK, &LOGS, &CAP, &SANDBOX, &BUDGET,
+        &KERNEL,
     ]);

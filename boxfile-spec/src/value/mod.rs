@@ -137,6 +137,7 @@ macro_rules! choices {
 }
 
 choices!(box_contract::Access, box_contract::AgentKind, box_contract::Layout);
+choices!(box_contract::ComponentName);
 choices!(box_contract::NetworkMode, box_contract::Platform, box_contract::Restart);
 choices!(box_contract::SandboxFallback, box_contract::SandboxPreset, box_contract::Scope);
 choices!(crate::ConflictPolicy);

@@ -1,4 +1,4 @@
-//! Checks that shares, scratch disks and secrets do not hide files of an image.
+//! Checks that shares, volumes, scratch disks and secrets do not hide files of an image.
 
 use box_contract::{ComponentName, SecretDelivery};
 use box_tree::{Inode, InodeId, Kind, Leaf, Tree, path};
@@ -16,10 +16,15 @@ pub fn check(tree: &Tree, component: ComponentName, boxfile: &Boxfile) -> Result
     let shares = boxfile.shares.iter().map(|Spanned { value: Share { plan, over }, span }| {
         ("share", &plan.name, &plan.guest, *over, plan.scope, *span)
     });
+    // The first run copies what the image has there.
+    let volumes = boxfile
+        .volumes
+        .iter()
+        .map(|Spanned { value: it, span }| ("volume", &it.name, &it.guest, true, it.scope, *span));
     let disks = boxfile.scratch.iter().map(|Spanned { value: it, span }| {
         ("scratch", &it.name, &it.guest, false, it.scope, *span)
     });
-    for (kind, name, guest, over, scope, span) in shares.chain(disks) {
+    for (kind, name, guest, over, scope, span) in shares.chain(volumes).chain(disks) {
         if scope.includes(component)
             && let Some(Hidden { path, found, inode }) = mount_obstacle(tree, guest, over)
         {
@@ -185,11 +190,12 @@ mod tests {
     }
 
     #[test]
-    fn a_share_covers_a_directory_if_it_says_so() {
-        let covering = |path: &str| checked(&format!("share \"s\" guest=\"{path}\" over=#true"));
-        assert_eq!(covering("/full"), Ok(()));
+    fn a_share_covers_a_directory_if_it_says_so_and_a_volume_does() {
+        let share = |path: &str| checked(&format!("share \"s\" guest=\"{path}\" over=#true"));
+        let volume = |path: &str| checked(&format!("volume \"s\" guest=\"{path}\""));
+        assert_eq!((share("/full"), volume("/full")), (Ok(()), Ok(())));
         for path in ["/file", "/full/one/below", "/link", "/link/below"] {
-            assert!(covering(path).is_err(), "{path}");
+            assert!(share(path).is_err() && volume(path).is_err(), "{path}");
         }
     }
 

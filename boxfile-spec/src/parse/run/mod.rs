@@ -3,6 +3,7 @@
 pub(super) mod cap;
 pub(super) mod mounts;
 pub(super) mod network;
+pub(super) mod publish;
 pub(super) mod sandbox;
 pub(super) mod secret;
 pub(super) mod task;
@@ -18,13 +19,16 @@ use diagnostics::Diagnostic;
 /// Reads the property that names the components that see a mount or secret.
 fn scope(reader: &mut Reader<'_>, top: &Children<'_>) -> Option<Scope> {
     let scope = reader.value("component");
+    check_business(reader, top, scope == Some(Scope::Business));
+    scope
+}
+
+/// Reports a property `component` that names a business component, if the box has none.
+fn check_business(reader: &mut Reader<'_>, top: &Children<'_>, is_business: bool) {
     let written = reader.optional_prop("component");
-    if let (Some(Scope::Business), Some(written)) = (scope, written)
-        && !top.may_have(&schema::BUSINESS)
-    {
+    if let Some(written) = written.filter(|_| is_business && !top.may_have(&schema::BUSINESS)) {
         top.sink().report_missing(no_business(written));
     }
-    scope
 }
 
 fn no_business(written: &Value) -> Diagnostic {

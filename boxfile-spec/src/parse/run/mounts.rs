@@ -1,15 +1,16 @@
-//! `share …` and `scratch …`: mounts of the components.
+//! `share …`, `volume …` and `scratch …`: mounts of the components.
 
 use std::collections::HashSet;
 
 use box_contract::rules::{MountKind, excludes};
-use box_contract::{Scope, ScratchPlan, SharePlan};
+use box_contract::{Scope, ScratchPlan, SharePlan, VolumePlan};
 
 use crate::parse::run::scope;
 use crate::parse::run::secret::Secret;
 use crate::parse::{Children, Reader, read_fields};
 use crate::rules::reserved_place;
-use crate::{BakedFile, Share, rules, schema, value};
+use crate::schema::{self, Declaration};
+use crate::{BakedFile, Share, rules, value};
 use diagnostics::{Diagnostic, Sink, Span, Spanned};
 use safe_text::quote;
 
@@ -22,6 +23,17 @@ pub(in crate::parse) fn shares(top: &Children<'_>) -> Vec<Spanned<Share>> {
             name = reader.first(), guest, host, access, scope = scope(reader, top)
         })?;
         Some(Spanned { value: Share { plan, over: over? }, span })
+    })
+}
+
+/// Reads all volumes, and sorts them by name.
+pub(in crate::parse) fn volumes(top: &Children<'_>) -> Vec<Spanned<VolumePlan>> {
+    Reader::keyed(top, &schema::VOLUME, |reader| {
+        let span = reader.value_span("guest");
+        let volume = read_fields!(reader => VolumePlan {
+            name = reader.first(), guest, scope = scope(reader, top)
+        })?;
+        Some(Spanned { value: volume, span })
     })
 }
 
@@ -58,6 +70,8 @@ struct DeclaredPath<'b> {
     span: Span,
     scope: Scope,
     kind: MountKind,
+    /// The name of the declaration.
+    declaration: &'static str,
 }
 
 impl DeclaredPath<'_> {
@@ -70,21 +84,12 @@ impl DeclaredPath<'_> {
     fn excludes(&self, other: &Self) -> bool {
         excludes((self.kind, self.path), (other.kind, other.path))
     }
-
-    /// Returns the name of the declaration.
-    const fn declaration(&self) -> &'static str {
-        match self.kind {
-            MountKind::Mount => schema::SHARE.name,
-            MountKind::Scratch => schema::SCRATCH.name,
-            MountKind::Secret => schema::SECRET.name,
-            MountKind::Baked => schema::FILE.name,
-        }
-    }
 }
 
 /// The declarations that use paths of the guest. [`check_apart`] compares these paths.
 pub(in crate::parse) struct Placed<'b> {
     pub(in crate::parse) shares: &'b [Spanned<Share>],
+    pub(in crate::parse) volumes: &'b [Spanned<VolumePlan>],
     pub(in crate::parse) disks: &'b [Spanned<ScratchPlan>],
     pub(in crate::parse) secrets: &'b [Secret],
     /// The files of the components.
@@ -95,20 +100,24 @@ impl<'b> Placed<'b> {
     /// Returns all paths, sorted so that the paths inside a path directly follow it.
     fn places(&self) -> Vec<DeclaredPath<'b>> {
         let mut places = Vec::new();
-        let mut add = |path: &'b str, span, scope, kind| {
-            places.push(DeclaredPath { path, span, scope, kind });
+        let mut add = |path: &'b str, span, scope, (kind, of): (_, &Declaration)| {
+            places.push(DeclaredPath { path, span, scope, kind, declaration: of.name });
         };
         for Spanned { value: Share { plan: share, .. }, span } in self.shares {
-            add(&share.guest, *span, share.scope, MountKind::Mount);
+            add(&share.guest, *span, share.scope, (MountKind::Mount, &schema::SHARE));
+        }
+        for Spanned { value: volume, span } in self.volumes {
+            add(&volume.guest, *span, volume.scope, (MountKind::Mount, &schema::VOLUME));
         }
         for Spanned { value: disk, span } in self.disks {
-            add(&disk.guest, *span, disk.scope, MountKind::Scratch);
+            add(&disk.guest, *span, disk.scope, (MountKind::Scratch, &schema::SCRATCH));
         }
         for Secret { path, scope, .. } in self.secrets {
-            path.iter().for_each(|it| add(&it.value, it.span, *scope, MountKind::Secret));
+            let kind = (MountKind::Secret, &schema::SECRET);
+            path.iter().for_each(|it| add(&it.value, it.span, *scope, kind));
         }
         for (scope, BakedFile { to, .. }) in &self.files {
-            add(&to.value, to.span, *scope, MountKind::Baked);
+            add(&to.value, to.span, *scope, (MountKind::Baked, &schema::FILE));
         }
         // The error about a reserved path is already reported.
         places.retain(|place| reserved_place(place.path).is_none());
@@ -154,7 +163,7 @@ fn on_another(outer: DeclaredPath<'_>, inner: DeclaredPath<'_>) -> Diagnostic {
     } else {
         format!("{inside} is inside {outside}, which is already in use")
     };
-    let label = |place: DeclaredPath<'_>| format!("the place of this `{}`", place.declaration());
+    let label = |place: DeclaredPath<'_>| format!("the place of this `{}`", place.declaration);
     let help = match outside == inside {
         true => "give one of them another path, or remove it",
         false => "choose paths that are not inside one another",

@@ -132,6 +132,7 @@ fn some(kind: Kind) -> Vec<String> {
         Kind::Bool => vec!["#true".to_owned(), "#false".to_owned()],
         Kind::MountPoint | Kind::FilePlace => vec!["\"/x\"".to_owned()],
         Kind::Size { .. } => vec!["\"1GiB\"".to_owned()],
+        Kind::Integer { most, .. } => vec![most.to_string()],
         _ => vec!["\"x\"".to_owned()],
     }
 }
@@ -225,7 +226,7 @@ fn defaults_are_those_of_the_parser() {
 
 /// Pairs of declarations with the same meaning: without a property whose default depends on another setting, and with
 /// the default that the reference documents.
-const DEPENDENT: [[&str; 2]; 15] = [
+const DEPENDENT: [[&str; 2]; 16] = [
     ["agent { image i; }", "agent kind=oci_image { image i; }"],
     ["agent { binary p; }", "agent kind=local_binary { binary p; }"],
     [
@@ -239,6 +240,7 @@ const DEPENDENT: [[&str; 2]; 15] = [
     ["business { image i; }", "business { image i; limits memory=\"1GiB\" pids=200; }"],
     ["business { image i; }", "business { image i; limits cpu-weight=39; }"],
     ["business { image i; }", "business { image i; limits cpu-shares=1024; }"],
+    ["publish 3000", "publish 3000 host=3000"],
     ["sandbox ci", "sandbox ci fallback=strict"],
     ["sandbox development", "sandbox development fallback=warn"],
     ["agent { image i; }", "agent { image i; }\nvm memory=\"768MiB\""],

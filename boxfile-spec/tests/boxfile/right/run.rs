@@ -68,6 +68,37 @@ fn shares() {
 }
 
 #[test]
+fn volumes_are_of_all_components_unless_it_is_said() {
+    let boxfile = file(
+        "volume home guest=\"/root\" component=business
+         volume data guest=\"/data\"
+         business { image \"oci:i\"; }",
+    );
+    let volumes = boxfile.volumes.iter().map(|it| &it.value);
+    let volumes: Vec<_> = volumes.map(|it| (&*it.name, &*it.guest, it.scope)).collect();
+    assert_eq!(volumes, [("data", "/data", Scope::Both), ("home", "/root", Scope::Business)]);
+}
+
+#[test]
+fn published_ports_are_sorted_and_have_their_own_number_on_the_host() {
+    let boxfile = file(
+        "publish 5173 3000
+         publish 80 host=8080 component=business
+         publish 81 82 host=0
+         business { image \"oci:i\"; }",
+    );
+    let ports = boxfile.publish.iter().map(|it| (it.component.name(), it.guest, it.host));
+    let expected = [
+        ("agent", 81, 0),
+        ("agent", 82, 0),
+        ("agent", 3000, 3000),
+        ("agent", 5173, 5173),
+        ("business", 80, 8080),
+    ];
+    assert_eq!(ports.collect::<Vec<_>>(), expected);
+}
+
+#[test]
 fn the_disk_has_a_size() {
     assert_eq!(file("disk \"20GiB\"").disk_bytes, Some(20 << 30));
     assert_eq!(file("").disk_bytes, None);

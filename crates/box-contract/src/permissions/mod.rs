@@ -11,8 +11,8 @@ pub use changes::{Effect, PermissionChange};
 use crate::capabilities::CAPABILITIES;
 use crate::network::USUAL_PORTS;
 use crate::plan::{
-    CapPlan, LogsPlan, NetworkLimits, NetworkMode, NetworkPlan, PeerPlan, SandboxPlan, SkillPlan,
-    TaskPlan,
+    CapPlan, LogsPlan, NetworkLimits, NetworkMode, NetworkPlan, PeerPlan, PublishPlan, SandboxPlan,
+    SkillPlan, TaskPlan, VolumePlan,
 };
 use crate::{
     Access, Capabilities, ComponentName, ComponentPlan, Namespaces, RunPlan, Scope, ScratchPlan,
@@ -57,8 +57,10 @@ impl RunPlan {
             skills,
             shares,
             scratch,
+            volumes,
             disk_bytes,
             network,
+            publish,
             secrets,
             task,
             logs,
@@ -69,10 +71,12 @@ impl RunPlan {
         } = self;
         let mut all = reached(network);
         all.extend(self.components().flat_map(|(name, plan)| component(name, plan)));
+        all.extend(publish.iter().map(self::publish));
         all.extend(shares.iter().map(share));
         all.extend(skills.iter().filter(|it| it.mode == SkillMode::Mounted).map(skill));
         all.extend(secrets.iter().map(secret));
         all.extend(scratch.iter().map(disk));
+        all.extend(volumes.iter().map(|it| volume(it, &self.host_volume(it))));
         all.extend(disk_bytes.iter().map(|it| Permission::new("disk", &readable(*it))));
         all.extend(task.iter().map(self::task));
         all.extend(logs.iter().map(self::logs));
@@ -213,6 +217,25 @@ fn disk(ScratchPlan { name, guest, size_bytes, scope }: &ScratchPlan) -> Permiss
     Permission::new(&format!("scratch {name}"), &text)
 }
 
+fn volume(VolumePlan { name, guest, scope }: &VolumePlan, on_host: &str) -> Permission {
+    let text =
+        format!("at {guest}, kept on the host as the volume {on_host}, {}", components(*scope));
+    Permission::new(&format!("volume {name}"), &text)
+}
+
+fn publish(PublishPlan { component, guest, host }: &PublishPlan) -> Permission {
+    let host = match host {
+        0 => "a free port".to_owned(),
+        port => format!("port {port}"),
+    };
+    let whose = match component {
+        ComponentName::Agent => "the agent",
+        ComponentName::Business => "the business component",
+    };
+    let text = format!("of {whose}, at {host} of the host's loopback");
+    Permission::new(&format!("publish {guest}"), &text)
+}
+
 fn task(plan: &TaskPlan) -> Permission {
     Permission::new(&format!("task {}", plan.id), &plan.description)
 }
@@ -284,12 +307,15 @@ mod tests {
             "agent user      7:8, group 9",
             "agent port      4088, offered to the host",
             "business user   0:0, root of the box",
+            "publish 80      of the agent, at a free port of the host's loopback",
+            "publish 3000    of the business component, at port 8080 of the host's loopback",
             "share data      at /data, to read, for both components",
             "share work      at /a3s/workspace, to read and write, for the agent, proposes \"src\"",
             "skill hot       a directory of the host, to read, for both components",
             "secret KEY      as a variable, for the agent",
             "secret CERT     at /run/cert, for both components",
             "scratch tmp     at /scratch, 4.0 KiB, for the business component",
+            "volume home     at /root, kept on the host as the volume demo.home, for the business component",
             "task t1         Look.",
             "logs            stdout, stderr, atif",
             "cap ws          16 connections",

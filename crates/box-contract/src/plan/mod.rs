@@ -29,8 +29,9 @@ pub use component::{
 pub use difference::{FieldDifference, differences};
 pub use reserved::reserved_place;
 pub use resources::{
-    Access, CapPlan, LogsPlan, NetworkLimits, NetworkMode, NetworkPlan, PeerPlan, Scope,
-    ScratchPlan, SecretDelivery, SecretPlan, SharePlan, SkillMode, SkillPlan, TaskPlan,
+    Access, CapPlan, LogsPlan, NetworkLimits, NetworkMode, NetworkPlan, PeerPlan, PublishPlan,
+    Scope, ScratchPlan, SecretDelivery, SecretPlan, SharePlan, SkillMode, SkillPlan, TaskPlan,
+    VolumePlan,
 };
 pub use sandbox::{SandboxFallback, SandboxPlan, SandboxPreset};
 pub use unsupported::Unsupported;
@@ -110,6 +111,9 @@ pub struct RunPlan {
     /// The scratch disks, sorted by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scratch: Vec<ScratchPlan>,
+    /// The volumes of the host, sorted by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub volumes: Vec<VolumePlan>,
     /// The size in bytes of the disk for the files that the components write to their roots. `None` if the Boxfile leaves
     /// the disk to the launcher.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -117,6 +121,9 @@ pub struct RunPlan {
     /// The access of the components to the host's network.
     #[serde(default, skip_serializing_if = "is_default")]
     pub network: NetworkPlan,
+    /// The ports that clients on the host can connect to, sorted, each once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub publish: Vec<PublishPlan>,
     /// The secrets, sorted by name. Their values are set at launch and are never in a box.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<SecretPlan>,
@@ -163,11 +170,18 @@ impl RunPlan {
         }
     }
 
-    /// Returns the mount points of shares and scratch disks in a component.
+    /// Returns the name of a declared volume on the host: `BOX.VOLUME`. So a box gets no volume of a box with another name.
+    pub fn host_volume(&self, volume: &VolumePlan) -> String {
+        format!("{}.{}", self.name, volume.name)
+    }
+
+    /// Returns the mount points of shares, volumes and scratch disks in a component.
     pub fn mount_points(&self, component: ComponentName) -> impl Iterator<Item = &str> {
         let shares = self.shares.iter().map(|it| (it.scope, &it.guest));
         let disks = self.scratch.iter().map(|it| (it.scope, &it.guest));
-        let own = shares.chain(disks).filter(move |(scope, _)| scope.includes(component));
+        let volumes = self.volumes.iter().map(|it| (it.scope, &it.guest));
+        let own =
+            shares.chain(volumes).chain(disks).filter(move |(scope, _)| scope.includes(component));
         own.map(|(_, guest)| guest.as_str())
     }
 

@@ -126,6 +126,30 @@ pub struct ScratchPlan {
     pub scope: Scope,
 }
 
+/// A disk of the host that outlives the run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct VolumePlan {
+    /// The volume's name in the Boxfile.
+    pub name: String,
+    /// The mount point in the components, absolute.
+    pub guest: String,
+    /// The components that get the volume. With [`Scope::Both`] they share one volume.
+    pub scope: Scope,
+}
+
+/// A port of a component that clients on the host can connect to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct PublishPlan {
+    /// The component whose port it is.
+    pub component: ComponentName,
+    /// The TCP port on the component's loopback interface.
+    pub guest: u16,
+    /// The TCP port on the host's loopback interface. If it is 0, the host's kernel chooses one.
+    pub host: u16,
+}
+
 /// The access of the components to the host's network.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]

@@ -22,6 +22,11 @@ pub(crate) const GROWN: &str = r#"{
         {"name": "work", "guest": "/a3s/workspace", "access": "rw", "scope": "agent", "host": "src"}
     ],
     "scratch": [{"name": "tmp", "guest": "/scratch", "size-bytes": 4096, "scope": "business"}],
+    "volumes": [{"name": "home", "guest": "/root", "scope": "business"}],
+    "publish": [
+        {"component": "agent", "guest": 80, "host": 0},
+        {"component": "business", "guest": 3000, "host": 8080}
+    ],
     "network": {
         "mode": "filtered",
         "allow": [{"peer": "example.org"}, {"peer": "example.org", "port": 8443}],
@@ -100,6 +105,8 @@ fn each_declaration_is_refused_by_itself() {
             "skills",
             "shares",
             "scratch",
+            "volumes",
+            "publish",
             "network",
             "secrets",
             "task",

@@ -121,6 +121,16 @@ fn is_hyphenated(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(inner) && !text.starts_with('-') && !text.ends_with('-')
 }
 
+/// The maximum length of the name of a volume on the host.
+pub const MAX_VOLUME_NAME: usize = 63;
+/// The least port of the host that a box can declare to publish. Only root can use the ports below.
+pub const MIN_HOST_PORT: u16 = 1024;
+
+/// Returns whether a box can declare to publish a port at this port of the host. 0 is any free port.
+pub const fn is_host_port(port: u16) -> bool {
+    port == 0 || port >= MIN_HOST_PORT
+}
+
 /// The maximum length of a name in a Boxfile. It equals the limit of skill names
 /// (<https://agentskills.io/specification>).
 pub const MAX_NAME: usize = 64;

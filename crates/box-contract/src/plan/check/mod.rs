@@ -97,6 +97,22 @@ pub enum PlanError {
         /// The fault, and how to fix it.
         reason: &'static str,
     },
+    /// A volume cannot be mounted.
+    #[error("its volume {name}: {reason}")]
+    Volume {
+        /// The volume's name, safe for a terminal.
+        name: String,
+        /// The fault, and how to fix it.
+        reason: &'static str,
+    },
+    /// A port cannot be published.
+    #[error("its `publish {port}`: {reason}")]
+    Publish {
+        /// The port of the component.
+        port: u16,
+        /// The fault, and how to fix it.
+        reason: &'static str,
+    },
     /// The disk for the components' roots has a wrong size.
     #[error("its disk: {0}")]
     Disk(&'static str),

@@ -1,11 +1,11 @@
-//! Checks the resources of a plan: skills, shares, disks, secrets, launch variables, the network and the task.
+//! Checks the resources of a plan: skills, shares, disks, volumes, published ports, secrets, launch variables, the network and the task.
 
 use std::collections::HashSet;
 
 use crate::rules::{
-    MAX_CONNECTIONS, MAX_NAMES, MAX_RATE, MAX_SCRATCH_BYTES, MAX_SKILLS, MIN_DISK_BYTES, MIN_RATE,
-    MIN_SCRATCH_BYTES, MountKind, NAME_FORM, check_disjoint, is_name, is_peer, is_place,
-    is_variable, share_host_fault,
+    MAX_CONNECTIONS, MAX_NAMES, MAX_RATE, MAX_SCRATCH_BYTES, MAX_SKILLS, MAX_VOLUME_NAME,
+    MIN_DISK_BYTES, MIN_RATE, MIN_SCRATCH_BYTES, MountKind, NAME_FORM, check_disjoint,
+    is_host_port, is_name, is_peer, is_place, is_variable, share_host_fault,
 };
 use crate::wire::{
     MAX_DEVICES, MAX_SECRETS, MAX_VARIABLES, TOO_MANY_SECRETS, TOO_MANY_VARIABLES, devices,
@@ -13,11 +13,13 @@ use crate::wire::{
 
 use super::{MAX_SCRATCH, NO_PORT, PlanError};
 use crate::plan::{
-    Access, NetworkPlan, PeerPlan, RunPlan, Scope, SecretDelivery, SecretPlan, SkillMode,
-    reserved_place,
+    Access, NetworkPlan, PeerPlan, PublishPlan, RunPlan, Scope, SecretDelivery, SecretPlan,
+    SkillMode, reserved_place,
 };
 
 const TWICE: &str = "there are two of this name";
+const LONG_VOLUME: &str =
+    "it and the name of the box have together more than 62 characters; shorten one of them";
 const NOBODY: &str = "it is for a business application, and the box has none";
 const MIB: u64 = 1 << 20;
 
@@ -28,11 +30,13 @@ impl RunPlan {
             .or_else(|| self.wrong_secret())
             .or_else(|| self.wrong_scratch())
             .or_else(|| self.wrong_disk())
+            .or_else(|| self.wrong_volume())
             .or_else(|| self.wrong_share())
             .or_else(|| self.too_many_devices())
             .or_else(|| self.overlap_fault())
             .or_else(|| self.wrong_skill())
             .or_else(|| wrong_network(&self.network))
+            .or_else(|| self.wrong_publish())
             .or_else(|| self.wrong_task())
     }
 
@@ -90,6 +94,46 @@ impl RunPlan {
         }
     }
 
+    /// Finds the first volume that cannot be mounted, or that no host could name.
+    fn wrong_volume(&self) -> Option<PlanError> {
+        let mut names = HashSet::new();
+        let wrong = self.volumes.iter().find_map(|volume| {
+            let reason = self.wrong_place(&volume.name, &volume.guest, volume.scope);
+            let reason = reason.or_else(|| (!names.insert(&volume.name)).then_some(TWICE));
+            let is_long = self.host_volume(volume).len() > MAX_VOLUME_NAME;
+            let reason = reason.or(is_long.then_some(LONG_VOLUME))?;
+            Some((volume, reason))
+        });
+        wrong.map(|(it, reason)| PlanError::Volume { name: format!("{:?}", it.name), reason })
+    }
+
+    /// Finds the first port that cannot be published.
+    fn wrong_publish(&self) -> Option<PlanError> {
+        let is_after = |at: usize, it: &PublishPlan| {
+            let before = at.checked_sub(1).and_then(|at| self.publish.get(at));
+            before.is_none_or(|other| (other.component, other.guest) < (it.component, it.guest))
+        };
+        let same_host = |at: usize, it: &PublishPlan| {
+            it.host != 0 && self.publish[..at].iter().any(|other| other.host == it.host)
+        };
+        self.publish.iter().enumerate().find_map(|(at, it)| {
+            let reason = if it.guest == 0 {
+                NO_PORT
+            } else if self.component(it.component).is_none() {
+                NOBODY
+            } else if !is_host_port(it.host) {
+                "a box publishes no port of the host below 1024; set `host`, or 0 for any free port"
+            } else if !is_after(at, it) {
+                "the ports are not sorted, or one is there twice"
+            } else if same_host(at, it) {
+                "another port has the same port of the host"
+            } else {
+                return None;
+            };
+            Some(PlanError::Publish { port: it.guest, reason })
+        })
+    }
+
     /// Finds the first share that cannot be mounted, or that proposes a directory of the host that it must not.
     fn wrong_share(&self) -> Option<PlanError> {
         let mut names = HashSet::new();
@@ -126,7 +170,8 @@ impl RunPlan {
         let written = self.shares.iter().filter(|it| it.access == Access::ReadWrite).count();
         let is_read = written < self.shares.len()
             || self.skills.iter().any(|it| it.mode == SkillMode::Mounted);
-        let disks = self.scratch.len() + usize::from(self.disk_bytes.is_some());
+        let disks =
+            self.scratch.len() + self.volumes.len() + usize::from(self.disk_bytes.is_some());
         let devices = devices(disks, written > 0, is_read, self.network.mode);
         (devices > MAX_DEVICES).then_some(PlanError::Devices(devices))
     }
@@ -136,10 +181,12 @@ impl RunPlan {
         self.components().find_map(|(component, _)| {
             let gets = |scope: Scope| scope.includes(component);
             let shares = self.shares.iter().filter(|it| gets(it.scope));
+            let volumes = self.volumes.iter().filter(|it| gets(it.scope));
             let disks = self.scratch.iter().filter(|it| gets(it.scope));
             let secrets = self.secrets.iter().filter(|it| gets(it.scope));
             let secrets = secrets.filter_map(|it| Some((MountKind::Secret, path_of(it)?)));
             let places = shares.map(|it| (MountKind::Mount, it.guest.as_str()));
+            let places = places.chain(volumes.map(|it| (MountKind::Mount, it.guest.as_str())));
             let places = places.chain(disks.map(|it| (MountKind::Scratch, it.guest.as_str())));
             let places: Vec<_> = places.chain(secrets).collect();
             let (_, place) = places[check_disjoint(&places).err()?];

@@ -1,7 +1,9 @@
 use super::super::tests::{agent_refusal, refusal};
 use super::*;
 use crate::plan::tests::grown;
-use crate::plan::{ComponentName, NetworkMode, ScratchPlan, SharePlan, SkillPlan, TaskPlan};
+use crate::plan::{
+    ComponentName, NetworkMode, ScratchPlan, SharePlan, SkillPlan, TaskPlan, VolumePlan,
+};
 use crate::task::MAX_TASK;
 
 #[test]
@@ -74,6 +76,66 @@ fn a_scratch_disk_has_a_place_and_a_size() {
     assert_eq!(plan.check(), Ok(()));
     plan.skills = vec![skill("hot", SkillMode::Mounted)];
     assert_eq!(plan.check(), Err(PlanError::Devices(5)), "a network is a device, too");
+}
+
+#[test]
+fn a_volume_has_a_place_and_a_name_on_the_host() {
+    let volume = |name: &str, guest: &str| VolumePlan {
+        name: name.to_owned(),
+        guest: guest.to_owned(),
+        scope: Scope::Both,
+    };
+    let refusal = |volumes: &[VolumePlan]| refusal(|plan| plan.volumes = volumes.to_vec());
+    let long = "v".repeat(62);
+    for (name, guest, reason) in [
+        ("Home", "/root", NAME_FORM),
+        ("home", "root", "its path is not absolute and normalized"),
+        ("home", "/proc/x", "its path is reserved for the guest, as /proc and /a3s/skills are"),
+        (&long, "/root", LONG_VOLUME),
+    ] {
+        let expected = format!("its volume {name:?}: {reason}");
+        assert_eq!(refusal(&[volume(name, guest)]), expected);
+    }
+    let twice = [volume("a", "/a"), volume("a", "/b")];
+    assert_eq!(refusal(&twice), "its volume \"a\": there are two of this name");
+    let same = [volume("a", "/a"), volume("b", "/a")];
+    assert!(refusal(&same).starts_with("agent uses \"/a\" twice"));
+    let five = ["/a", "/b", "/c", "/d", "/e"].map(|guest| volume(&guest[1..], guest));
+    assert!(refusal(&five).contains("take 5 devices"));
+    let mut plan = grown("{}");
+    plan.volumes = vec![volume("a", "/a"), volume("b", "/a/b")];
+    assert_eq!(plan.check(), Ok(()), "a volume may be inside another");
+    assert_eq!(plan.host_volume(&plan.volumes[1]), format!("{}.b", plan.name));
+}
+
+#[test]
+fn a_published_port_is_the_hosts_own_and_no_port_of_root() {
+    let port = |component, guest, host| PublishPlan { component, guest, host };
+    let refusal = |ports: &[PublishPlan]| refusal(|plan| plan.publish = ports.to_vec());
+    let (agent, business) = (ComponentName::Agent, ComponentName::Business);
+    for (ports, reason) in [
+        (vec![port(agent, 0, 0)], "its `publish 0`: a port is from 1 to 65535"),
+        (vec![port(agent, 80, 80)], "its `publish 80`: a box publishes no port of the host below"),
+        (
+            vec![port(agent, 90, 0), port(agent, 80, 0)],
+            "its `publish 80`: the ports are not sorted",
+        ),
+        (
+            vec![port(agent, 80, 0), port(agent, 80, 0)],
+            "its `publish 80`: the ports are not sorted",
+        ),
+        (
+            vec![port(agent, 80, 8080), port(business, 80, 8080)],
+            "its `publish 80`: another port has the same port of the host",
+        ),
+    ] {
+        assert!(refusal(&ports).starts_with(reason), "{ports:?}");
+    }
+    let mut plan = grown("{}");
+    plan.publish = vec![port(agent, 80, 0), port(agent, 90, 0), port(business, 80, 8080)];
+    assert_eq!(plan.check(), Ok(()));
+    plan.business = None;
+    assert!(plan.check().unwrap_err().to_string().ends_with(NOBODY));
 }
 
 #[test]
