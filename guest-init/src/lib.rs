@@ -10,6 +10,7 @@ pub mod console;
 mod disks;
 pub mod error;
 mod exec_helper;
+mod fill;
 mod id_map;
 pub mod isolation;
 mod logs;

@@ -30,6 +30,7 @@ use crate::boot::NO_SUID_DEV;
 use crate::channel::Channel;
 use crate::disks;
 use crate::error::{InitError, Step as _};
+use crate::fill::fill;
 use crate::id_map::IdMap;
 use crate::sys::mounts::{self, Attributes};
 
@@ -57,7 +58,7 @@ pub(crate) fn receive(channel: &mut Channel) -> Result<Mounts, InitError> {
 }
 
 impl HostMounts {
-    /// Mounts the sources below [`RUN_PATH`], and makes the id maps.
+    /// Mounts the sources below [`RUN_PATH`], fills new volumes, and makes the id maps.
     ///
     /// # Errors
     /// The step that failed.
@@ -70,7 +71,7 @@ impl HostMounts {
         if host.are_together() {
             mount_share(WRITABLE_TAG, MsFlags::empty())?;
         }
-        for Mount { source, guest, .. } in &host.mounts {
+        for Mount { source, guest, scope } in &host.mounts {
             match *source {
                 // The device is mounted already. Checks that it has the directory.
                 MountSource::ReadOnly(_) | MountSource::Together(_) => {
@@ -84,6 +85,9 @@ impl HostMounts {
                     let at = u8::try_from(plan.scratch.len()).unwrap_or(u8::MAX);
                     disks::mount_disk(at.saturating_add(number), &base(*source))
                         .step_with(|| format!("mount the volume for {guest}"))?;
+                    fill(&base(*source), guest, *scope, plan).step_with(|| {
+                        format!("copy the image's files to the volume for {guest}")
+                    })?;
                 }
             }
         }
