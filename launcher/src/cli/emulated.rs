@@ -91,6 +91,7 @@ fn excluded(args: &RunArgs, plan: &RunPlan) -> Option<&'static str> {
         ("secrets", refuse_secrets(plan).is_err()),
         ("shares", refuse_shares(args, plan).is_err()),
         ("a network", refuse_network(args, plan).is_err()),
+        ("volumes or ports", refuse_declared(plan).is_err()),
     ];
     let all = parsed.into_iter().chain(lead_out).chain(declared);
     all.into_iter().find(|(_, is_used)| *is_used).map(|(what, _)| what)
@@ -117,6 +118,20 @@ pub(super) fn refuse_shares(args: &RunArgs, plan: &RunPlan) -> Result<(), Failur
     let help = "start it on a host with KVM; or leave --share out, or put `share` into a profile, and build a box \
                 without that";
     let message = "a box that sees directories of this host cannot be started with --emulated";
+    Err(Failure::new((ErrorCode::Usage, help), message))
+}
+
+/// Refuses the volumes and the published ports that a box declares, because nothing outside of the virtual host has them.
+pub(super) fn refuse_declared(plan: &RunPlan) -> Result<(), Failure> {
+    let (what, declaration) = match (plan.volumes.is_empty(), plan.publish.is_empty()) {
+        (false, _) => ("a volume", "volume"),
+        (true, false) => ("a published port", "publish"),
+        (true, true) => return Ok(()),
+    };
+    let help = format!(
+        "start it on a host with KVM; or put `{declaration}` into a profile, and build a box without that"
+    );
+    let message = format!("a box that declares {what} cannot be started with --emulated");
     Err(Failure::new((ErrorCode::Usage, help), message))
 }
 

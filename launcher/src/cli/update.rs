@@ -12,6 +12,7 @@ use box_cache::Pulled;
 use box_contract::{ErrorCode, exit};
 use box_digest::Digest;
 use box_find::BoxReference;
+use box_layout::OpenBox;
 use boxlaunch::boxes::{Boxes, Record, RecordError, State};
 use boxlaunch::client::ClientError;
 use boxlaunch::streams::attached::MAX_ATTACHED;
@@ -135,7 +136,8 @@ pub(crate) fn update(args: &UpdateArgs) -> Result<u8, Failure> {
     let has_writable = run::check(&run, &opened)?.iter().any(|it| it.is_writable());
     let signals = StopSignals::block()?;
     let is_down = old.state == State::Starting;
-    let alone = is_down.then_some("failed before").or_else(|| why_alone(&run, has_writable));
+    let alone =
+        is_down.then_some("failed before").or_else(|| why_alone(&run, &opened, has_writable));
     let update = Update { args, boxes, old, run, options, to, signals };
     let report = match alone {
         None => update.beside()?,
@@ -188,8 +190,8 @@ fn repeatable(old: &Record) -> Result<Vec<String>, Failure> {
 }
 
 /// Returns why the new box cannot run beside the old one. `None` if it can.
-fn why_alone(run: &RunArgs, has_writable: bool) -> Option<&'static str> {
-    if !run.volumes.is_empty() {
+fn why_alone(run: &RunArgs, opened: &OpenBox, has_writable: bool) -> Option<&'static str> {
+    if !run::volumes_of(run, opened.plan()).is_empty() {
         Some("a volume")
     } else if has_writable {
         Some("a writable share")
@@ -197,7 +199,7 @@ fn why_alone(run: &RunArgs, has_writable: bool) -> Option<&'static str> {
         Some("a socket at a path of its own")
     } else if run.console.is_some() {
         Some("a file for its console")
-    } else if run.published.len() > MAX_ATTACHED {
+    } else if run::ports_of(run, opened.plan()).len() > MAX_ATTACHED {
         Some("too many published ports to hand over")
     } else {
         None

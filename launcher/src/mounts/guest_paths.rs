@@ -76,13 +76,15 @@ fn of_box(plan: &RunPlan) -> impl Iterator<Item = BoxPath<'_>> {
         .scratch
         .iter()
         .map(move |it| path(MountKind::Scratch, "scratch", &*it.name, &*it.guest));
+    let volumes =
+        plan.volumes.iter().map(move |it| path(MountKind::Mount, "volume", &*it.name, &*it.guest));
     let secrets = plan.secrets.iter().filter_map(move |it| match &it.delivery {
         SecretDelivery::Env => None,
         SecretDelivery::File { path: guest } => {
             Some(path(MountKind::Secret, "secret", &*it.name, &**guest))
         }
     });
-    shares.chain(disks).chain(secrets)
+    shares.chain(volumes).chain(disks).chain(secrets)
 }
 
 #[cfg(test)]

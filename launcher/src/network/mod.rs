@@ -86,8 +86,11 @@ impl Sockets {
         }
         let are_handed = handed.is_some();
         let ports: Result<_, _> = match handed {
+            // The other box may have declared fewer ports.
             Some(handed) => {
-                handed.into_iter().zip(published).map(|(it, port)| Port::handed(it, port)).collect()
+                let new = published.get(handed.len()..).unwrap_or_default().iter().map(Port::bind);
+                let handed = handed.into_iter().zip(published);
+                handed.map(|(it, port)| Port::handed(it, port)).chain(new).collect()
             }
             None => published.iter().map(Port::bind).collect(),
         };

@@ -9,6 +9,7 @@ use boxlaunch::boxes::Record;
 use clap::{Args as _, FromArgMatches as _, ValueEnum};
 
 use super::RunArgs;
+use super::publish::PublishOption;
 use crate::cli::error::Failure;
 use crate::cli::secrets;
 use crate::cli::variables::Assigned;
@@ -164,14 +165,19 @@ fn plain(args: &RunArgs) -> Vec<String> {
     let values = values.into_iter().filter_map(|(name, it)| Some(format!("{name}={}", it?)));
     let local = args.network_local.iter().map(|it| format!("--network-local={it}"));
     let verify = args.verify.then(|| "--verify".to_owned());
-    values.chain(local).chain(verify).collect()
+    // The record has the ports themselves.
+    let undeclare = args.published.iter().find(|it| **it == PublishOption::Undeclare);
+    let undeclare = undeclare.map(|it| format!("--publish={it}"));
+    values.chain(local).chain(verify).chain(undeclare).collect()
 }
 
 /// Returns the options with which the box of a record can be started again, or `None` if the record has none.
 pub(in crate::cli) fn options_of(record: &Record) -> Option<Vec<String>> {
     let mut words = record.options.clone()?;
     words.extend(record.published.iter().map(|it| format!("--publish={it}")));
-    words.extend(record.volumes.iter().map(|it| format!("--volume={}:{}", it.volume, it.guest)));
+    // The box declares the others, or a newer one does not.
+    let volumes = record.volumes.iter().filter(|it| !it.declared);
+    words.extend(volumes.map(|it| format!("--volume={}:{}", it.volume, it.guest)));
     words.extend(record.remove.then(|| "--rm".to_owned()));
     Some(words)
 }

@@ -8,7 +8,7 @@ use boxlaunch::network::Published;
 use safe_text::readable;
 
 use super::options::RunArgs;
-use super::{network, restart, volumes};
+use super::{network, publish, restart, volumes};
 use crate::cli::command::component;
 use crate::cli::error::Failure;
 use crate::cli::lacks::Lack;
@@ -51,7 +51,7 @@ pub(super) fn checked(args: &RunArgs, opened: &OpenBox) -> Result<Checked, Failu
     failures.ok(volumes::checked(args, plan));
     failures.ok(check_agent_socket(args, plan));
     failures.ok(check_memory(args, plan));
-    failures.ok(check_published(&args.published, has));
+    failures.ok(check_published(&publish::of_run(args, plan), has));
     let env = failures.ok(variables::resolved(&args.env_files, &args.env)).unwrap_or_default();
     let given = failures.ok(variables::given(&env, &args.env, !args.command.is_empty(), plan));
     let lacks = secrets.and_then(|it| secrets::lacking(&it, &plan.secrets)).into_iter();
@@ -107,6 +107,6 @@ fn check_published(
     let twice =
         hosts().enumerate().find(|(number, host)| hosts().take(*number).any(|it| it == *host));
     let Some((_, host)) = twice else { return Ok(()) };
-    let help = "a port of the host leads to one port of one component";
-    Err(Failure::new((ErrorCode::Usage, help), format!("--publish has {host} twice")))
+    let help = "a port of the host leads to one port of one component; the box may declare one of them, which `-p none` leaves out";
+    Err(Failure::new((ErrorCode::Usage, help), format!("two ports are published at {host}")))
 }

@@ -12,11 +12,12 @@ use boxlaunch::mounts::shares::{HostShare, devices};
 use host_fs::OsError;
 
 use super::options::RunArgs;
+use super::volumes::of_run;
 use crate::cli::error::Failure;
 
 /// Returns the number of disks that a run has besides the box's: scratch disks and volumes.
 pub(in crate::cli) fn others(args: &RunArgs, plan: &RunPlan) -> usize {
-    plan.scratch.len() + args.volumes.len()
+    plan.scratch.len() + of_run(args, plan).len()
 }
 
 /// Returns the size of the box's disk in bytes; `None` if the box has no disk. `left` is what the limit for declared disks

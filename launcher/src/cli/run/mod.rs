@@ -7,6 +7,7 @@ mod limits;
 mod modes;
 mod network;
 mod options;
+mod publish;
 mod replaced;
 mod restart;
 mod serve;
@@ -32,6 +33,7 @@ use boxlaunch::machine::variables::GivenVariable;
 use boxlaunch::machine::{BoxToRun, HostResources, MachineError, StartPolicy};
 use boxlaunch::mounts::scratch;
 use boxlaunch::mounts::shares::HostShare;
+use boxlaunch::mounts::volumes::VolumePlace;
 use boxlaunch::network::Given;
 use boxlaunch::opened::receipt::Receipts;
 use boxlaunch::opened::verify::Trust;
@@ -64,7 +66,9 @@ pub(super) use checks::check;
 pub(super) use disk::others;
 pub(super) use options::NetworkChoice;
 pub(crate) use options::RunArgs;
+pub(super) use publish::of_run as ports_of;
 pub(super) use values::seconds;
+pub(super) use volumes::of_run as volumes_of;
 
 pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<u8, Failure> {
     modes::check(args)?;
@@ -97,6 +101,7 @@ pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<u8, Failure> {
         emulated::refuse_secrets(opened.plan())?;
         emulated::refuse_shares(args, opened.plan())?;
         emulated::refuse_network(args, opened.plan())?;
+        emulated::refuse_declared(opened.plan())?;
         let checked = checked(args, &opened)?;
         return emulated::run(args, &opened, &checked.env);
     }
@@ -143,7 +148,8 @@ fn boot(
         let old = Boxes::new(&state).find(name)?;
         asked.network = asked.network.with_changes(&old.network, &old.network_local);
     }
-    let left = args.check_scratch(opened.plan(), &state)?;
+    let mut left = args.check_scratch(opened.plan(), &state)?;
+    (asked.volumes, left) = volumes::sized(args, opened.plan(), (left, &state));
     asked.disk_bytes = disk::size(args, &opened, &asked.shares, (left, &state))?;
     let boot = Boot { args, opened: &opened, state: &state, signals, screen };
     boot.say(&asked)?;
@@ -170,7 +176,8 @@ fn boot(
         Err(failure) => {
             note_failure(args, entry, &failure);
             replaced.map_or(Ok(()), Replaced::restore)?;
-            Err(error::of_run(failure, emulation.as_ref()))
+            Err(publish::refused(&failure, args, opened.plan())
+                .unwrap_or_else(|| error::of_run(failure, emulation.as_ref())))
         }
     }
 }
@@ -187,6 +194,7 @@ struct Asked {
     shares: Vec<HostShare>,
     network: Given,
     variables: Vec<GivenVariable>,
+    volumes: Vec<VolumePlace>,
     /// The size of the disk for the components' roots.
     disk_bytes: Option<u64>,
     /// The sockets of the box that this one replaces.
@@ -212,6 +220,7 @@ impl Asked {
                 .inspect(|it| shares::look_for_large(it, terminal::notice))?,
             network: network::given(args, plan)?,
             variables,
+            volumes: volumes::of_run(args, plan),
             disk_bytes: None,
             handed: None,
             options: None,
@@ -259,6 +268,8 @@ impl Boot<'_> {
         kept::notices(shares, state).for_each(|it| screen.notice(&it));
         if is_told {
             shares::notices(shares).for_each(|it| screen.notice(&it));
+            volumes::notices(&asked.volumes).for_each(|it| screen.notice(&it));
+            publish::notices(args, plan).for_each(|it| screen.notice(&it));
             let notice =
                 network::notice(&asked.network, &plan.network, &args.subject.shell_words());
             notice.iter().for_each(|it| screen.notice(it));
@@ -288,7 +299,7 @@ impl Boot<'_> {
             remove: args.rm,
             agent_socket: asked.agent_socket.clone(),
             shares: asked.shares.iter().map(HostShare::record).collect(),
-            volumes: args.volumes.clone(),
+            volumes: asked.volumes.clone(),
             network: asked.network.plan(&plan.network),
             network_given: args.network.into(),
             network_local: asked.network.local.iter().map(Local::plan).collect(),
@@ -351,13 +362,13 @@ impl Boot<'_> {
         Ok(HostResources {
             disks: scratch::make(self.opened.plan(), self.state)?,
             roots_disk: disk::take(self.args, entry, self.state)?,
-            volumes: volumes::take(self.args, self.state, &record.name, watch)?,
+            volumes: volumes::take(&asked.volumes, self.state, &record.name, watch)?,
             variables: asked.variables,
             secrets: asked.secrets,
             shares: asked.shares,
             task: asked.task,
             network: asked.network,
-            published: self.args.published.clone(),
+            published: publish::of_run(self.args, self.opened.plan()),
             handed: asked.handed,
             agent_socket: record.agent_socket.clone(),
         })

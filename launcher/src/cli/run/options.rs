@@ -13,8 +13,8 @@ use boxlaunch::host::error::{PolicyError, Resource};
 use boxlaunch::host::policy::{Most, check_scratch, most_scratch};
 use boxlaunch::mounts::roots_disk::DiskChoice;
 use boxlaunch::mounts::volumes::VolumePlace;
+use boxlaunch::network::Given;
 use boxlaunch::network::given::{Choice, NetworkRefusal};
-use boxlaunch::network::{Given, Published};
 use boxlaunch::supervisor::Restart;
 use clap::ValueEnum;
 use cli_registry::RegistryOptions;
@@ -25,6 +25,7 @@ use vmm::jail::Policy;
 use nix::unistd::geteuid;
 
 use super::again::Replaces;
+use super::publish::PublishOption;
 use super::values::{
     disk_choice, entry_name, local_host, mebibytes, seconds, volume_place, whole_number,
 };
@@ -175,7 +176,8 @@ pub(crate) struct RunArgs {
     /// Mount this directory as a skill that the box declares with mode="mount".
     #[arg(long = "skill", value_name = "NAME=DIR", value_parser = ShareArg::parse_skill)]
     pub(in crate::cli) skills: Vec<(String, PathBuf)>,
-    /// Mount a volume at a path of the components. It is created if it does not exist: `boxlaunch volume`. May be repeated.
+    /// Mount a volume at a path of the components, also instead of a volume that the box declares at that path. It is created if
+    /// it does not exist: `boxlaunch volume`. May be repeated.
     #[arg(long = "volume", value_name = "NAME:/PATH", value_parser = volume_place)]
     pub(in crate::cli) volumes: Vec<VolumePlace>,
     /// Give the agent the task of this file instead of the box's: a JSON object with id, type and description. The box runs
@@ -193,9 +195,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "HOST[:PORT]", value_parser = local_host)]
     pub(in crate::cli) network_local: Vec<Local>,
     /// Publish a TCP port of a component on this host: HOST:GUEST, or ADDRESS:HOST:GUEST to listen on another address than
-    /// 127.0.0.1. A suffix /business means that component; HOST 0 means any free port. May be repeated.
+    /// 127.0.0.1. A suffix /business means that component; HOST 0 means any free port. `none` leaves out the ports that the box
+    /// declares. May be repeated.
     #[arg(short, long = "publish", value_name = "[ADDRESS:]HOST:GUEST[/COMPONENT]")]
-    pub(in crate::cli) published: Vec<Published>,
+    pub(in crate::cli) published: Vec<PublishOption>,
     /// Create the Unix socket for the agent's port at this path.
     #[arg(long, value_name = "PATH")]
     pub(in crate::cli) agent_socket: Option<PathBuf>,

@@ -1,23 +1,51 @@
-//! The volumes of a run.
+//! The volumes of a run: those that the box declares, and those of the command line.
 
 use std::path::Path;
 
-use box_contract::RunPlan;
+use box_contract::{RunPlan, Scope, VolumePlan};
 use boxlaunch::mounts::guest_paths::{Taken, check_free};
-use boxlaunch::mounts::volumes::{Volume, VolumeError, VolumePlace, Volumes, check_once};
-use safe_text::readable;
+use boxlaunch::mounts::volumes::{
+    DEFAULT_SIZE, Volume, VolumeError, VolumePlace, Volumes, check_once,
+};
+use safe_text::{readable, shown};
 
 use super::options::RunArgs;
 use crate::cli::error::{Failure, usage};
 use crate::cli::progress::Shown;
 use crate::cli::shares::ShareArg;
 
-/// Checks that no volume is given twice, and that the guest paths of volumes and shares are free in the box.
+/// Returns the volumes of a run. A volume of the command line replaces the one that the box declares at the same guest path, and is
+/// seen by the same component. A declared volume has the name of the box in front, so that no box gets a volume of another box that
+/// the user has not named.
+pub(in crate::cli) fn of_run(args: &RunArgs, plan: &RunPlan) -> Vec<VolumePlace> {
+    let declared = plan.volumes.iter().filter(|it| !is_replaced(args, it)).map(|it| VolumePlace {
+        declared: true,
+        scope: it.scope,
+        ..VolumePlace::new(plan.host_volume(it), it.guest.clone())
+    });
+    let given = args.volumes.iter().map(|place| {
+        let mut replaced = plan.volumes.iter().filter(|it| it.guest == place.guest);
+        let scope = match (replaced.next(), replaced.next()) {
+            (Some(one), None) => one.scope,
+            _ => Scope::Both,
+        };
+        VolumePlace { scope, ..place.clone() }
+    });
+    declared.chain(given).collect()
+}
+
+fn is_replaced(args: &RunArgs, volume: &VolumePlan) -> bool {
+    args.volumes.iter().any(|place| place.guest == volume.guest)
+}
+
+/// Checks that no volume is used twice, and that the guest paths of volumes and shares are free in the box.
 pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<(), Failure> {
     let guests = args.volumes.iter().map(|it| it.guest.as_str()).chain(args.own_shares());
     let guests: Vec<_> = guests.collect();
-    check_once(&args.volumes).map_err(|reason| usage(&reason, "leave one out"))?;
-    check_free(&guests, plan).map_err(|reason| usage(&reason.to_string(), &help(args, &reason)))
+    check_once(&of_run(args, plan)).map_err(|reason| usage(&reason, "leave one out"))?;
+    let mut plan = plan.clone();
+    plan.volumes.retain(|it| !is_replaced(args, it));
+    check_free(&guests, &plan).map_err(|reason| usage(&reason.to_string(), &help(args, &reason)))
 }
 
 /// Returns the help for a guest path that is in use.
@@ -32,9 +60,35 @@ fn help(args: &RunArgs, taken: &Taken) -> String {
     format!("choose another path: `{option}`")
 }
 
+/// Returns the volumes of a run, with the sizes of those that have to be created, and what they leave of the `left` bytes that the
+/// box's disks may still have together. The user has not asked for declared volumes, so they share these bytes with the box's disk.
+pub(super) fn sized(
+    args: &RunArgs,
+    plan: &RunPlan,
+    (left, state): (u64, &Path),
+) -> (Vec<VolumePlace>, u64) {
+    let volumes = Volumes::new(state);
+    let is_new = |it: &VolumePlace| {
+        it.declared && matches!(volumes.find(&it.volume), Err(VolumeError::Missing(_)))
+    };
+    let mut all = of_run(args, plan);
+    let mut new: Vec<_> = all.iter_mut().filter(|it| is_new(it)).collect();
+    let count = u64::try_from(new.len()).unwrap_or(u64::MAX);
+    let size = DEFAULT_SIZE.min(left / (count + 1));
+    new.iter_mut().for_each(|it| it.new_bytes = size);
+    (all, left - size * count)
+}
+
+/// Returns a notice for each volume that the box declares, because no option of the command line names it.
+pub(super) fn notices(volumes: &[VolumePlace]) -> impl Iterator<Item = String> {
+    volumes.iter().filter(|it| it.declared).map(|VolumePlace { volume, guest, .. }| {
+        shown(&format!("boxlaunch: the volume {volume} is at {guest}, and keeps its files")) + "\n"
+    })
+}
+
 /// Locks the volumes for the box named `name`. Creates missing volumes, and prints a notice about each.
 pub(super) fn take(
-    args: &RunArgs,
+    places: &[VolumePlace],
     state: &Path,
     name: &str,
     watch: &Shown<'_>,
@@ -48,5 +102,5 @@ pub(super) fn take(
         }
         Ok(volume)
     };
-    args.volumes.iter().map(take).collect()
+    places.iter().map(take).collect()
 }

@@ -52,6 +52,7 @@ pub struct Volume {
     pub(crate) disk: File,
     /// The path at which the components of the box see the volume.
     pub(crate) guest: String,
+    scope: Scope,
     directory: PathBuf,
     record: VolumeRecord,
     is_new: bool,
@@ -103,7 +104,7 @@ impl Volumes {
         self.make(name, size_bytes)
     }
 
-    /// Locks a volume for the box `name`. A missing volume is created with [`DEFAULT_SIZE`].
+    /// Locks a volume for the box `name`. A missing volume is created.
     ///
     /// # Errors
     /// [`VolumeError::InUse`] if another VM uses the volume, [`VolumeError::Damaged`], [`VolumeError::BadName`], or
@@ -205,12 +206,12 @@ impl Volumes {
     }
 
     fn try_take(&self, place: &VolumePlace, name: &str) -> Result<Volume, VolumeError> {
-        let VolumePlace { volume, guest } = place;
+        let VolumePlace { volume, guest, scope, new_bytes, declared: _ } = place;
         let _guard = state_dir::lock(&self.directory)?;
         let directory = self.directory.join(volume);
         let is_new = !disk_file::is_there(&directory)?;
         if is_new {
-            self.make(volume, DEFAULT_SIZE)?;
+            self.make(volume, *new_bytes)?;
         }
         let disk = disk::open(&directory, volume)?;
         self.lock_disk(volume, &disk)?;
@@ -219,7 +220,7 @@ impl Volumes {
         disk_file::take_back(&disk).map_err(OsError::file("take", directory.join(DISK)))?;
         record.taker = Some(name.to_owned());
         record.write(&directory)?;
-        Ok(Volume { disk, guest: guest.clone(), directory, record, is_new })
+        Ok(Volume { disk, guest: guest.clone(), scope: *scope, directory, record, is_new })
     }
 
     /// Locks a disk until the last process that has `disk` open closes it. The caller has locked the directory of the
@@ -263,7 +264,7 @@ impl Volumes {
 pub(crate) fn mounts(volumes: &[Volume]) -> impl Iterator<Item = Mount> {
     let mount = |(number, volume): (u8, &Volume)| {
         let (source, guest) = (MountSource::Disk(number), volume.guest.clone());
-        Mount { source, guest, scope: Scope::Both }
+        Mount { source, guest, scope: volume.scope }
     };
     (0..).zip(volumes).map(mount)
 }

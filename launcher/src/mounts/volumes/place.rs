@@ -2,9 +2,10 @@
 
 use std::str::FromStr;
 
+use box_contract::Scope;
 use serde::{Deserialize, Serialize};
 
-use super::VolumeError;
+use super::{DEFAULT_SIZE, VolumeError};
 use crate::host::state_dir::is_entry_name;
 use crate::mounts::guest_paths;
 
@@ -19,6 +20,30 @@ pub struct VolumePlace {
     /// The path at which the components of the box see the volume: absolute, normalized, and not one of the guest's
     /// system paths, such as `/proc`.
     pub guest: String,
+    /// Whether the box declares the volume.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub declared: bool,
+    /// The components that see the volume.
+    #[serde(skip, default = "both")]
+    pub scope: Scope,
+    /// The size of the volume if it has to be created, in bytes.
+    #[serde(skip, default = "default_size")]
+    pub new_bytes: u64,
+}
+
+const fn both() -> Scope {
+    Scope::Both
+}
+
+const fn default_size() -> u64 {
+    DEFAULT_SIZE
+}
+
+impl VolumePlace {
+    /// Creates the place of a volume that all components see.
+    pub const fn new(volume: String, guest: String) -> Self {
+        Self { volume, guest, declared: false, scope: both(), new_bytes: DEFAULT_SIZE }
+    }
 }
 
 impl FromStr for VolumePlace {
@@ -37,7 +62,7 @@ impl FromStr for VolumePlace {
             return Err("a volume is always writable: leave out what is after the path".to_owned());
         }
         let guest = guest_paths::read(guest)?.to_owned();
-        Ok(Self { volume: volume.to_owned(), guest })
+        Ok(Self::new(volume.to_owned(), guest))
     }
 }
 
