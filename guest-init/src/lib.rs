@@ -142,7 +142,7 @@ pub fn run(
     variables::receive(channel, &mut plan)?;
     let secrets = RefCell::new(secrets::receive(channel, &mut plan)?);
     let mut host = given.mounts_follow.then(|| mounts::receive(channel)).transpose()?;
-    plan.task = host.as_mut().and_then(|it| it.task.take()).or(plan.task);
+    plan.task = host.as_mut().and_then(|it| it.mounts.task.take()).or(plan.task);
     protect_init()?;
     let signals = wait::child_signals().step("watch init's children")?;
     cgroup::prepare()?;

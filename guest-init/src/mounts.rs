@@ -1,32 +1,36 @@
-//! Mounts of the host in the components: directories by virtio-fs, and volumes.
+//! Mounts of the host in the components: directories by virtio-fs, volumes, and copies of files.
 //!
 //! ```text
 //! /run/shares/0    a directory of the device with all read-only directories
 //! /run/share-0     the device of a writable directory
 //! /run/writable/0  a directory of the device with all writable directories
 //! /run/disk-0      a volume
+//! /run/files       the copies of files, in memory
 //! ```
 //!
 //! Init mounts each of them at this path, which no component sees, and then attaches a copy of the mount in each
 //! component of its scope. Through the copy, the files of the host's user belong to the component's user. Files that
 //! another user of the guest writes have another owner in the guest, but the same owner on the host.
 
-use std::fs::{create_dir, metadata};
+use std::fs::{self, Permissions, create_dir, metadata};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::{Component, Path, PathBuf};
 
 use box_contract::plan::RUN_PATH;
 use box_contract::rules::is_inside;
 use box_contract::wire::{
-    HostMessage, Mount, MountSource, Mounts, READ_ONLY_TAG, WRITABLE_TAG, writable_tag,
+    FilePart, HostFile, HostMessage, MAX_FILES_BYTES, Mount, MountSource, Mounts, READ_ONLY_TAG,
+    WRITABLE_TAG, writable_tag,
 };
-use box_contract::{ComponentName, RunPlan};
+use box_contract::{ComponentName, RunPlan, User};
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
 use nix::mount::{MsFlags, mount};
-use nix::sys::stat::{Mode, mkdirat};
+use nix::sys::stat::{Mode, SFlag, fchmod, fstat, mkdirat};
+use nix::unistd::{Gid, Uid, UnlinkatFlags, fchown, unlinkat};
 
-use crate::boot::NO_SUID_DEV;
+use crate::boot::{NO_SUID_DEV, mount_fs};
 use crate::channel::Channel;
 use crate::disks;
 use crate::error::{InitError, Step as _};
@@ -41,28 +45,64 @@ const DIRECTORY: OFlag = OFlag::O_PATH.union(OFlag::O_DIRECTORY).union(OFlag::O_
 #[derive(Debug, Default)]
 pub(crate) struct HostMounts {
     mounts: Vec<Mount>,
+    files: Vec<HostFile>,
     /// The map of each component whose user differs from the host's user.
     id_maps: Vec<(ComponentName, IdMap)>,
 }
 
-/// Receives the mounts of the host.
+/// The directory of the copies of files, which no component sees.
+const FILES: &str = "/run/files";
+/// The space on the file system of the copies for the directory and for the unused part of each file's last page, in bytes.
+const ROOM: u64 = 64 << 10;
+/// The permissions of a file that is left at the path of a copy after the run.
+const LEFT: Mode = Mode::S_IRUSR.union(Mode::S_IWUSR).union(Mode::S_IRGRP).union(Mode::S_IROTH);
+
+/// What the host has sent.
+#[derive(Debug)]
+pub(crate) struct Received {
+    pub(crate) mounts: Mounts,
+    /// The contents of the files.
+    contents: Vec<Vec<u8>>,
+}
+
+/// Receives the mounts of the host, and the contents of its files.
 ///
 /// # Errors
 /// The connection failed, or the launcher has sent another message.
-pub(crate) fn receive(channel: &mut Channel) -> Result<Mounts, InitError> {
+pub(crate) fn receive(channel: &mut Channel) -> Result<Received, InitError> {
     let step = "receive the mounts of the host";
-    match channel.receive().step(step)? {
-        Some(HostMessage::Mounts(mounts)) => Ok(mounts),
-        _ => Err("the launcher has sent something else").step(step),
+    let Some(HostMessage::Mounts(mounts)) = channel.receive().step(step)? else {
+        return Err("the launcher has sent something else").step(step);
+    };
+    let total: u64 = mounts.files.iter().map(|it| u64::from(it.size)).sum();
+    if total > MAX_FILES_BYTES {
+        return Err("the files are too large").step(step);
     }
+    let content = |it: &HostFile| {
+        let step = || format!("receive the file for {}", it.guest);
+        let (size, mut content) = (usize::try_from(it.size).unwrap_or(usize::MAX), Vec::new());
+        while content.len() < size {
+            match channel.receive().step_with(step)? {
+                Some(HostMessage::FilePart(FilePart { data })) if !data.is_empty() => {
+                    content.extend_from_slice(&data);
+                }
+                _ => return Err("the launcher has sent something else").step_with(step),
+            }
+        }
+        if content.len() > size { Err("it has more bytes").step_with(step) } else { Ok(content) }
+    };
+    let contents = mounts.files.iter().map(content).collect::<Result<_, _>>()?;
+    Ok(Received { mounts, contents })
 }
 
 impl HostMounts {
-    /// Mounts the sources below [`RUN_PATH`], fills new volumes, and makes the id maps.
+    /// Mounts the sources below [`RUN_PATH`], fills new volumes, writes the copies of files, and makes the id
+    /// maps.
     ///
     /// # Errors
     /// The step that failed.
-    pub(crate) fn prepare(host: Mounts, plan: &RunPlan) -> Result<Self, InitError> {
+    pub(crate) fn prepare(received: Received, plan: &RunPlan) -> Result<Self, InitError> {
+        let Received { mounts: host, contents } = received;
         let has =
             |wanted: fn(&MountSource) -> bool| host.mounts.iter().any(|it| wanted(&it.source));
         if has(|it| matches!(it, MountSource::ReadOnly(_))) {
@@ -100,7 +140,8 @@ impl HostMounts {
                 id_maps.extend(map.map(|map| (name, map)));
             }
         }
-        Ok(Self { mounts: host.mounts, id_maps })
+        write_files(&host.files, &contents, plan)?;
+        Ok(Self { mounts: host.mounts, files: host.files, id_maps })
     }
 
     /// Returns the number of volumes.
@@ -136,7 +177,90 @@ impl HostMounts {
             let outer = mounted.find(|outer| is_inside(&it.guest, outer));
             let target = place(root, &it.guest, outer).map_err(|it| why_no_place(it, outer));
             mounts::place(&copy, target.step_with(step)?).step_with(step)
-        })
+        })?;
+        let Some(own_plan) = plan.component(component) else { return Ok(()) };
+        self.files.iter().enumerate().filter(|(_, it)| it.scope.includes(component)).try_for_each(
+            |(at, HostFile { guest, .. })| {
+                let step = || format!("show the copy of a file at {guest}");
+                let mut mounted = disks.clone().chain(own.iter().map(|it| it.guest.as_str()));
+                let outer = mounted.find(|outer| is_inside(guest, outer));
+                let target = file_place(root, guest, outer, &own_plan.user);
+                let target = target.map_err(|it| why_no_file(it, outer)).step_with(step)?;
+                let copy = mounts::copy(&copy_of(component, at)).step_with(step)?;
+                let read_only = Attributes { read_only: true, id_map: None };
+                mounts::set_attributes(&copy, read_only).step_with(step)?;
+                mounts::place(&copy, target).step_with(step)
+            },
+        )
+    }
+}
+
+/// Writes the copies of the host's files: one for each component, because the component's user is its owner.
+fn write_files(files: &[HostFile], contents: &[Vec<u8>], plan: &RunPlan) -> Result<(), InitError> {
+    if files.is_empty() {
+        return Ok(());
+    }
+    let step = "make the copies of files";
+    create_dir(FILES).step(step)?;
+    let size = files.iter().map(|it| u64::from(it.size) + ROOM).sum::<u64>() * 2;
+    mount_fs("tmpfs", Path::new(FILES), NO_SUID_DEV, &format!("mode=0700,size={size}"))?;
+    let write = |path: &Path, file: &HostFile, content: &[u8], user: &User| {
+        fs::write(path, content)?;
+        chown(path, Some(user.uid), Some(user.gid))?;
+        // Nobody can write to the mount.
+        fs::set_permissions(path, Permissions::from_mode(file.mode & 0o555))
+    };
+    for (name, component) in plan.components() {
+        for (at, (file, content)) in files.iter().zip(contents).enumerate() {
+            if file.scope.includes(name) {
+                write(&copy_of(name, at), file, content, &component.user).step(step)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns init's path of the copy of a file for a component.
+fn copy_of(component: ComponentName, at: usize) -> PathBuf {
+    Path::new(FILES).join(format!("{}-{at}", component.name()))
+}
+
+/// Opens the file `path` as a mount point, and makes it for `user` if it is missing. An empty directory at the path is
+/// replaced: `boxbuild` makes one at the path of each declared share. `outer` is as for [`place`].
+fn file_place(root: &Path, path: &str, outer: Option<&str>, user: &User) -> nix::Result<OwnedFd> {
+    let path = Path::new(path);
+    let (Some(parent), Some(name)) = (path.parent().and_then(Path::to_str), path.file_name())
+    else {
+        return Err(Errno::EINVAL);
+    };
+    let (parent, name) = (place(root, parent, outer)?, Path::new(name));
+    let how = |flags| {
+        let how = OpenHow::new().flags(flags | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW);
+        how.resolve(ResolveFlag::RESOLVE_NO_SYMLINKS)
+    };
+    match openat2(&parent, name, how(OFlag::O_PATH)) {
+        Ok(found) if fstat(&found)?.st_mode & SFlag::S_IFMT.bits() == SFlag::S_IFDIR.bits() => {
+            unlinkat(&parent, name, UnlinkatFlags::RemoveDir)?;
+        }
+        Err(Errno::ENOENT) => {}
+        found => return found,
+    }
+    let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL;
+    let made = openat2(&parent, name, how(flags).mode(Mode::empty()))?;
+    fchown(&made, Some(Uid::from_raw(user.uid)), Some(Gid::from_raw(user.gid)))?;
+    fchmod(&made, LEFT)?;
+    Ok(made)
+}
+
+/// Returns the reason why there is no place for the copy of a file.
+fn why_no_file(error: Errno, outer: Option<&str>) -> String {
+    match (error, outer) {
+        (Errno::ENOTEMPTY | Errno::EBUSY, _) => "there is a directory".to_owned(),
+        (Errno::ELOOP, None) => "there is a link".to_owned(),
+        (Errno::EROFS, Some(outer)) => {
+            format!("the read-only directory at {outer} has no such file: create it on your host")
+        }
+        (error, outer) => why_no_place(error, outer),
     }
 }
 

@@ -137,6 +137,7 @@ impl Server<'_> {
             | HostMessage::Variable(_)
             | HostMessage::Secret(_)
             | HostMessage::Mounts(_)
+            | HostMessage::FilePart(_)
             | HostMessage::Connect(_) => return self.end_call(id),
         }
         Ok(())

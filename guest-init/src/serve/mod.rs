@@ -323,10 +323,11 @@ impl Server<'_> {
                 Ok(())
             }
             HostMessage::Connect(connect) => self.connect(connect.component),
-            HostMessage::Variable(_) | HostMessage::Secret(_) | HostMessage::Mounts(_) => {
-                Err("it sends late what belongs to the start".to_owned())
-                    .step("understand the launcher")
-            }
+            HostMessage::Variable(_)
+            | HostMessage::Secret(_)
+            | HostMessage::Mounts(_)
+            | HostMessage::FilePart(_) => Err("it sends late what belongs to the start".to_owned())
+                .step("understand the launcher"),
         }
     }
 

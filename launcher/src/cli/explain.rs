@@ -442,7 +442,7 @@ fn permission_help(allowed: &Allowed, path: &Path) -> Cow<'static, str> {
 fn share_help(source: &io::Error) -> Option<&'static str> {
     match source.kind() {
         ErrorKind::NotFound => Some("create it first, or share another"),
-        ErrorKind::NotADirectory => {
+        ErrorKind::NotADirectory | ErrorKind::FileTooLarge => {
             Some("share the directory that it is in, or copy it: `boxlaunch cp`")
         }
         ErrorKind::PermissionDenied => Some(NOT_YOURS),

@@ -16,6 +16,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use box_contract::KernelName;
+use boxlaunch::mounts::files::FileCopy;
 use boxlaunch::mounts::shares::HostShare;
 use host_fs::own::{self, OwnFile, Purpose};
 use safe_text::shown;
@@ -92,6 +93,30 @@ pub(super) fn check(
         check_runtime(share, &paths::runtime_base())?;
         check_box(share, own, args.names_digest())
     })
+}
+
+/// Checks that a box gets no copy of a file of the credentials of registries, or of boxlaunch's state.
+///
+/// # Errors
+/// The first such file.
+pub(super) fn check_copies(copies: &[FileCopy], state: &Path) -> Result<(), Failure> {
+    let credentials = || {
+        let all = own::files(|name| env::var_os(name)).into_iter();
+        all.filter(|it| it.purpose == Purpose::Credentials)
+            .filter_map(|it| it.path.canonicalize().ok())
+    };
+    let reason = |copy: &FileCopy| {
+        if copy.is_inside(state) {
+            Some(format!("boxlaunch keeps its files in {}", state.display()))
+        } else {
+            let is_one = credentials().any(|it| it == copy.host());
+            is_one.then(|| "it has the credentials of registries".to_owned())
+        }
+    };
+    let refused = copies.iter().find_map(|it| Some((it.host(), reason(it)?)));
+    let Some((host, reason)) = refused else { return Ok(()) };
+    let message = format!("a box must not read {}: {reason}", host.display());
+    Err(usage(&message, "share a file that only has what the box needs"))
 }
 
 /// Checks a share against a protected directory. A box may read a share that contains the protected directory, because that is
@@ -202,6 +227,16 @@ mod tests {
     use box_contract::{Access, Scope};
 
     use super::*;
+
+    #[test]
+    fn no_box_gets_a_copy_of_what_others_have_left() {
+        let state = tempfile::tempdir().unwrap();
+        fs::write(state.path().join("log"), "x").unwrap();
+        let copy = |path: &Path| FileCopy::read(path, "/x", Scope::Both).unwrap();
+        let error = check_copies(&[copy(&state.path().join("log"))], state.path()).unwrap_err();
+        assert!(error.text().contains(": boxlaunch keeps its files in "), "{}", error.text());
+        assert!(check_copies(&[copy(Path::new("Cargo.toml"))], state.path()).is_ok());
+    }
 
     /// Shares each directory below a home directory, read-only and writable.
     #[test]

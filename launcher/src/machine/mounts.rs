@@ -6,11 +6,12 @@ use box_contract::RunPlan;
 use box_contract::wire::HostMessage;
 
 use super::{HostResources, MachineError};
+use crate::mounts::files::FileCopy;
 use crate::mounts::roots_disk::RootsDisk;
 use crate::mounts::shares;
 use crate::mounts::volumes::{self, Volume};
 
-/// Returns the message to init about the shares, the volumes and the task; `None` if there are none. `ids` are the user
+/// Returns the message to init about the shares, the files, the volumes and the task; `None` if there are none. `ids` are the user
 /// and the group of the VMM process in its user namespace, and `together` is what [`are_together`] has returned before the
 /// VMM process was configured.
 ///
@@ -24,8 +25,9 @@ pub(super) fn message(
     let mounts = shares::mounts(&gifts.shares, ids, together);
     let mut mounts = mounts.ok_or(MachineError::TooManyMounts)?;
     mounts.mounts.extend(volumes::mounts(&gifts.volumes));
+    mounts.files = gifts.files.iter().map(FileCopy::described).collect();
     mounts.task.clone_from(&gifts.task);
-    if mounts.mounts.is_empty() && mounts.task.is_none() {
+    if mounts.mounts.is_empty() && mounts.files.is_empty() && mounts.task.is_none() {
         return Ok(None);
     }
     // Init mounts in this order, so a mount inside another one must come after it: `/a` before `/a/b`.

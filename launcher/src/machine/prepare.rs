@@ -16,6 +16,7 @@ use super::agent_socket::{AgentSocket, Places, places};
 use super::events::Events;
 use super::setup::{BoxToRun, HostResources, Progress, StartPolicy};
 use super::{MachineError, mounts, variables};
+use crate::mounts::files::FileCopy;
 use crate::mounts::shares;
 use crate::mounts::volumes::Volume;
 use crate::network::passt::{self, Device};
@@ -184,6 +185,7 @@ fn first_messages(
     let mut first: Vec<_> = variables.into_iter().map(HostMessage::Variable).collect();
     first.extend(std::mem::take(&mut gifts.secrets).into_iter().map(HostMessage::Secret));
     first.extend(mounts::message(gifts, ids, together)?);
+    first.extend(gifts.files.iter().flat_map(FileCopy::parts).map(HostMessage::FilePart));
     let ports = gifts.published.iter().map(|it| Connect { component: it.component });
     first.extend(ports.map(HostMessage::Connect));
     Ok(first)

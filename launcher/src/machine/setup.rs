@@ -14,6 +14,7 @@ use vmm::runtime_dir::RuntimeDir;
 use vmm::signals::StopSignals;
 
 use super::variables::GivenVariable;
+use crate::mounts::files::FileCopy;
 use crate::mounts::roots_disk::RootsDisk;
 use crate::mounts::shares::HostShare;
 use crate::mounts::volumes::Volume;
@@ -59,6 +60,8 @@ pub struct HostResources {
     pub secrets: Vec<Secret>,
     /// The directories of the host that components see, including the plan's.
     pub shares: Vec<HostShare>,
+    /// The files of the host of which components get copies.
+    pub files: Vec<FileCopy>,
     /// The task that replaces the plan's.
     pub task: Option<TaskPlan>,
     /// The network of the box.

@@ -1,6 +1,7 @@
 //! What a start mounts in a box: directories of the host, volumes and scratch disks.
 
 mod disk_file;
+pub mod files;
 pub mod guest_paths;
 pub mod roots_disk;
 pub mod scratch;

@@ -224,7 +224,12 @@ pub(crate) fn mounts(
         guest: share.guest.clone(),
         scope: scope(share),
     };
-    Some(Mounts { uid, gid, mounts: shares.iter().zip(sources).map(mount).collect(), task: None })
+    Some(Mounts {
+        uid,
+        gid,
+        mounts: shares.iter().zip(sources).map(mount).collect(),
+        ..Mounts::default()
+    })
 }
 
 #[cfg(test)]

@@ -97,7 +97,8 @@ impl Supervisor {
             | HostMessage::Clock(_)
             | HostMessage::Variable(_)
             | HostMessage::Secret(_)
-            | HostMessage::Mounts(_) => {
+            | HostMessage::Mounts(_)
+            | HostMessage::FilePart(_) => {
                 return Ok(CONTINUE);
             }
             // Ignored: the client has no command, or its command has ended.

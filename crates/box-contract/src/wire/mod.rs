@@ -11,6 +11,7 @@
 //!         Output:     id u8, stream u8, bytes
 //!         Input:      id u8, bytes
 //!         Secret:     index u8, bytes
+//!         FilePart:   bytes
 //!         Variable:   index u8, then nothing, or `=` and the value
 //!         TaskResult: bytes
 //!         Trajectory: the name's length u8, name, bytes
@@ -42,7 +43,7 @@ use frame::{Body, invalid, read_frame, write_frame};
 use program_id::one_byte;
 
 /// The version of this protocol. A host refuses an init with a later version.
-pub const PROTOCOL: u32 = 9;
+pub const PROTOCOL: u32 = 10;
 /// The oldest protocol version of the boxes that a host runs. See [`HostMessage::since`].
 pub const OLDEST_PROTOCOL: u32 = 2;
 
@@ -53,7 +54,7 @@ pub const fn is_spoken(protocol: u32) -> bool {
 
 /// The text in the box-init program by which `boxbuild` recognizes the program. It contains the versions of this protocol
 /// and of the format ([`FORMAT_EPOCH`](crate::manifest::FORMAT_EPOCH)).
-pub const INIT_MARK: &str = "boxbuild box-init for protocol 9 and format epoch 4";
+pub const INIT_MARK: &str = "boxbuild box-init for protocol 10 and format epoch 4";
 
 /// Declares the messages of one direction, each with the kind and the body of its frame.
 macro_rules! messages {
@@ -159,8 +160,8 @@ pub use command::{
 pub use event::{Caller, GuestEvent, GuestEventKind, Trajectory};
 pub use frame::Frames;
 pub use mounts::{
-    MAX_DEVICES, MOUNTS_FOLLOW, Mount, MountSource, Mounts, NO_MOUNTS, READ_ONLY_TAG, WRITABLE_TAG,
-    devices, writable_tag,
+    FilePart, HostFile, MAX_DEVICES, MAX_FILES_BYTES, MOUNTS_FOLLOW, Mount, MountSource, Mounts,
+    NO_MOUNTS, READ_ONLY_TAG, WRITABLE_TAG, devices, writable_tag,
 };
 pub use network::{
     Found, GuestNetwork, HostNetwork, LookUp, MAX_STREAM_DATA, NetworkHello, OpenIn, OpenOut,
@@ -260,6 +261,8 @@ messages! {
         /// A variable of the plan's [`launch_variables`](crate::RunPlan::launch_variables). They are sent once each, in
         /// order, directly after the greeting and before the secrets.
         77 => Variable(Variable),
+        /// A part of a file of the host: the content of each of [`Mounts::files`] follows the mounts, in order.
+        78 => FilePart(FilePart),
         /// Connects a component to the host's end of the network, if it is not connected yet. The host sends this when
         /// one of the component's ports is published.
         76 => Connect(Connect),
@@ -271,6 +274,8 @@ impl HostMessage {
     pub fn since(&self) -> u32 {
         match self {
             Self::Variable(_) => 8,
+            Self::FilePart(_) => 10,
+            Self::Mounts(mounts) if !mounts.files.is_empty() => 10,
             Self::Mounts(mounts) if mounts.are_together() => 9,
             Self::Mounts(Mounts { task: Some(_), .. }) => 6,
             Self::Connect(_) => 5,

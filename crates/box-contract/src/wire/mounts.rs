@@ -1,6 +1,10 @@
-//! The directories, volumes and task that the host gives to a box for one run.
+//! The directories, files, volumes and task that the host gives to a box for one run.
+
+use std::io;
 
 use serde::{Deserialize, Serialize};
+
+use super::frame::{Body, put};
 
 use crate::{NetworkMode, Scope, TaskPlan};
 
@@ -17,6 +21,9 @@ pub const WRITABLE_TAG: &str = "writable";
 /// The maximum number of devices in addition to the devices that every box has. The VM has eleven interrupt lines, of
 /// which one stays free.
 pub const MAX_DEVICES: usize = 4;
+
+/// The maximum length of all files of the host together, of which a box gets copies, in bytes.
+pub const MAX_FILES_BYTES: u64 = 1 << 20;
 
 /// Returns the number of devices that a box needs: one per disk, one for all writable shares together (`are_written`), one
 /// for all read-only shares and mounted skills together (`are_read`), and one for a shared network.
@@ -40,6 +47,9 @@ pub struct Mounts {
     pub gid: u32,
     /// The mounts.
     pub mounts: Vec<Mount>,
+    /// The files of the host of which components get copies.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<HostFile>,
     /// The task. It takes precedence over the plan's task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskPlan>,
@@ -49,6 +59,38 @@ impl Mounts {
     /// Returns whether writable shares are on one device.
     pub fn are_together(&self) -> bool {
         self.mounts.iter().any(|it| matches!(it.source, MountSource::Together(_)))
+    }
+}
+
+/// A file of the host. Each component of its scope gets a read-only copy of the content that the file has when the box starts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct HostFile {
+    /// The path of the copy, absolute.
+    pub guest: String,
+    /// The components that get a copy.
+    pub scope: Scope,
+    /// The permissions of the file on the host.
+    pub mode: u32,
+    /// The length of the file in bytes: the sum of its [`FilePart`]s.
+    pub size: u32,
+}
+
+/// A part of the content of a file of the host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FilePart {
+    /// The bytes, at most [`MAX_OUTPUT`](super::MAX_OUTPUT).
+    pub data: Vec<u8>,
+}
+
+impl Body for FilePart {
+    fn encode(&self, frame: &mut Vec<u8>) -> io::Result<()> {
+        put(frame, &[], &self.data);
+        Ok(())
+    }
+
+    fn decode(data: Vec<u8>) -> io::Result<Self> {
+        Ok(Self { data })
     }
 }
 

@@ -20,7 +20,7 @@ fn the_mark_of_box_init_names_the_versions() {
 #[test]
 fn a_host_speaks_its_protocol_and_older_ones() {
     let spoken: Vec<u32> = (0..=PROTOCOL + 2).filter(|it| is_spoken(*it)).collect();
-    assert_eq!(spoken, [OLDEST_PROTOCOL, 3, 4, 5, 6, 7, 8, PROTOCOL]);
+    assert_eq!(spoken, [OLDEST_PROTOCOL, 3, 4, 5, 6, 7, 8, 9, PROTOCOL]);
 }
 
 #[test]
@@ -97,10 +97,12 @@ fn host_messages_read_back_and_name_their_protocol() {
     let pack = Exec { builtin: Some(Builtin::Pack), ..exec.clone() };
     let load = Exec { builtin: Some(Builtin::Skills(SkillTask::Load)), ..exec.clone() };
     let mount = Mount { source: MountSource::Disk(1), guest: "/data".into(), scope: Scope::Both };
-    let mounts = Mounts { uid: 7, gid: 0, mounts: vec![mount], task: None };
+    let mounts = Mounts { uid: 7, gid: 0, mounts: vec![mount], ..Mounts::default() };
     let source = MountSource::Together(0);
     let mount = Mount { source, guest: "/data".into(), scope: Scope::Both };
-    let together = Mounts { uid: 7, gid: 0, mounts: vec![mount], task: None };
+    let together = Mounts { uid: 7, gid: 0, mounts: vec![mount], ..Mounts::default() };
+    let file = HostFile { guest: "/f".into(), scope: Scope::Agent, mode: 0o640, size: 2 };
+    let files = Mounts { files: vec![file], ..Mounts::default() };
     for (message, since) in [
         (HostMessage::Exec(exec.clone()), 2),
         (HostMessage::Exec(Exec { terminal: Some(size), stdin: true, ..exec }), 2),
@@ -116,6 +118,8 @@ fn host_messages_read_back_and_name_their_protocol() {
         (HostMessage::Clock(HostTime { now_ns: u64::MAX }), 3),
         (HostMessage::Mounts(mounts), 4),
         (HostMessage::Mounts(together), 9),
+        (HostMessage::Mounts(files), 10),
+        (HostMessage::FilePart(FilePart { data: vec![0, 255] }), 10),
         (HostMessage::Variable(Variable { index: 0, value: None }), 8),
     ] {
         assert_eq!(message.since(), since, "{message:?}");

@@ -92,7 +92,7 @@ pub(in crate::cli) fn check(args: &RunArgs, opened: &OpenBox) -> Result<Vec<Host
     checked(args, opened)?;
     network::given(args, plan)?;
     args.check_scratch(plan, &paths::state()?)?;
-    shares::resolved(args, plan)
+    Ok(shares::resolved(args, plan)?.directories)
 }
 
 /// Checks that the component of each published port exists, and that no port of the host is published twice.

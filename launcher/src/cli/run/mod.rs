@@ -31,6 +31,7 @@ use boxlaunch::client::{ClientError, Predecessor};
 use boxlaunch::host::{self, kvm::DEVICE};
 use boxlaunch::machine::variables::GivenVariable;
 use boxlaunch::machine::{BoxToRun, HostResources, MachineError, StartPolicy};
+use boxlaunch::mounts::files::FileCopy;
 use boxlaunch::mounts::scratch;
 use boxlaunch::mounts::shares::HostShare;
 use boxlaunch::mounts::volumes::VolumePlace;
@@ -192,6 +193,7 @@ struct Asked {
     agent_socket: Option<PathBuf>,
     secrets: Vec<Secret>,
     shares: Vec<HostShare>,
+    files: Vec<FileCopy>,
     network: Given,
     variables: Vec<GivenVariable>,
     volumes: Vec<VolumePlace>,
@@ -210,14 +212,16 @@ impl Asked {
         variables: Vec<GivenVariable>,
         secrets: Vec<Secret>,
     ) -> Result<Self, Failure> {
+        let shared = shares::resolved(args, plan)?;
+        shares::look_for_large(&shared.directories, terminal::notice);
         Ok(Self {
             task: task::given(args)?,
             result: task::result_place(args, plan)?,
             console: console_place(args)?,
             agent_socket: agent_socket(args)?,
             secrets,
-            shares: shares::resolved(args, plan)
-                .inspect(|it| shares::look_for_large(it, terminal::notice))?,
+            shares: shared.directories,
+            files: shared.files,
             network: network::given(args, plan)?,
             variables,
             volumes: volumes::of_run(args, plan),
@@ -265,9 +269,11 @@ impl Boot<'_> {
         let fewer = args.fewer_cpus(plan).filter(|_| is_told);
         notices.chain(larger).chain(fewer).for_each(|it| screen.notice(&it));
         kept::check(shares, args, &opened.places.directory, state)?;
+        kept::check_copies(&asked.files, state)?;
         kept::notices(shares, state).for_each(|it| screen.notice(&it));
         if is_told {
             shares::notices(shares).for_each(|it| screen.notice(&it));
+            shares::file_notices(&asked.files).for_each(|it| screen.notice(&it));
             volumes::notices(&asked.volumes).for_each(|it| screen.notice(&it));
             publish::notices(args, plan).for_each(|it| screen.notice(&it));
             let notice =
@@ -295,10 +301,11 @@ impl Boot<'_> {
     fn record(&self, asked: &Asked, runtime: &RuntimeDir) -> Record {
         let (args, plan) = (self.args, self.opened.plan());
         let record = Record::new(self.opened, args.size(plan), runtime.path());
+        let files = asked.files.iter().map(FileCopy::record);
         Record {
             remove: args.rm,
             agent_socket: asked.agent_socket.clone(),
-            shares: asked.shares.iter().map(HostShare::record).collect(),
+            shares: asked.shares.iter().map(HostShare::record).chain(files).collect(),
             volumes: asked.volumes.clone(),
             network: asked.network.plan(&plan.network),
             network_given: args.network.into(),
@@ -366,6 +373,7 @@ impl Boot<'_> {
             variables: asked.variables,
             secrets: asked.secrets,
             shares: asked.shares,
+            files: asked.files,
             task: asked.task,
             network: asked.network,
             published: publish::of_run(self.args, self.opened.plan()),

@@ -170,7 +170,7 @@ pub(crate) struct RunArgs {
     #[arg(long = "secret", value_name = "NAME[=SOURCE]")]
     pub(in crate::cli) secrets: Vec<String>,
     /// Share a directory of this host with the box: HOST:GUEST read-only, HOST:GUEST:rw writable. NAME=HOST gives a share
-    /// that the box declares; NAME alone takes the directory that its Boxfile proposes.
+    /// that the box declares; NAME alone takes the directory that its Boxfile proposes. Of a file, the box gets a read-only copy.
     #[arg(short = 'v', long = "share", value_name = "SHARE", value_parser = ShareArg::parse)]
     pub(in crate::cli) shares: Vec<ShareArg>,
     /// Mount this directory as a skill that the box declares with mode="mount".

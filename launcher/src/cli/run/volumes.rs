@@ -104,3 +104,70 @@ pub(super) fn take(
     };
     places.iter().map(take).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan() -> RunPlan {
+        let mut plan = testkit::test_box::config().plan;
+        "app".clone_into(&mut plan.name);
+        let volume = |name: &str, guest: &str, scope| VolumePlan {
+            name: name.to_owned(),
+            guest: guest.to_owned(),
+            scope,
+        };
+        plan.volumes =
+            vec![volume("data", "/data", Scope::Both), volume("home", "/root", Scope::Business)];
+        plan
+    }
+
+    fn args(options: &[&str]) -> RunArgs {
+        RunArgs::of_words(["x.box"].iter().chain(options)).unwrap()
+    }
+
+    #[test]
+    fn a_box_gets_its_own_volumes_unless_the_command_line_names_others() {
+        let all = |options: &[&str]| {
+            let volumes = of_run(&args(options), &plan()).into_iter();
+            volumes.map(|it| (it.volume, it.guest, it.scope, it.declared)).collect::<Vec<_>>()
+        };
+        let volume = |name: &str, guest: &str, scope, declared| {
+            (name.to_owned(), guest.to_owned(), scope, declared)
+        };
+        let data = volume("app.data", "/data", Scope::Both, true);
+        let home = volume("app.home", "/root", Scope::Business, true);
+        assert_eq!(all(&[]), [data.clone(), home]);
+        let given = volume("mine", "/root", Scope::Business, false);
+        assert_eq!(all(&["--volume", "mine:/root"]), [data, given]);
+        let checked = |options: &[&str]| checked(&args(options), &plan()).map_err(|it| it.text());
+        assert_eq!(checked(&["--volume", "mine:/root", "--volume", "more:/root/x"]), Ok(()));
+        let errors = [["--volume", "app.data:/root"], ["-v", ".:/data"]];
+        let mut texts: Vec<_> = errors.iter().map(|it| checked(it).unwrap_err()).collect();
+        texts.push(checked(&["--volume", "a:/root", "--volume", "b:/root"]).unwrap_err());
+        insta::assert_snapshot!(texts.concat(), @"");
+    }
+
+    #[test]
+    fn new_volumes_of_a_box_share_what_its_disks_may_have() {
+        let dir = tempfile::tempdir().unwrap();
+        let sized = |options: &[&str], left| {
+            let (all, left) = sized(&args(options), &plan(), (left, dir.path()));
+            (all.iter().map(|it| it.new_bytes >> 20).collect::<Vec<_>>(), left >> 20)
+        };
+        let gib = 1 << 30;
+        assert_eq!(sized(&[], 100 * gib), (vec![10 << 10, 10 << 10], 80 << 10));
+        assert_eq!(sized(&[], 3 * gib), (vec![1 << 10, 1 << 10], 1 << 10));
+        let given = ["--volume", "mine:/root"];
+        assert_eq!(sized(&given, 3 * gib), (vec![1536, 10 << 10], 1536));
+        Volumes::new(dir.path()).create("app.data", 8 << 20).unwrap();
+        assert_eq!(sized(&[], 3 * gib), (vec![10 << 10, 1536], 1536));
+    }
+
+    #[test]
+    fn each_declared_volume_is_said() {
+        let all: String = notices(&of_run(&args(&["--volume", "a:/data"]), &plan())).collect();
+        let expected = "boxlaunch: the volume app.home is at /root, and keeps its files\n";
+        assert_eq!(all, expected);
+    }
+}

@@ -11,9 +11,10 @@ use std::path::{Component, Path, PathBuf};
 
 use box_contract::plan::{SKILL_DEFINITION, SKILLS_PATH};
 use box_contract::rules::{NAME_FORM, is_name};
-use box_contract::wire::MAX_DEVICES;
+use box_contract::wire::{MAX_DEVICES, MAX_FILES_BYTES};
 use box_contract::{Access, RunPlan, Scope, SharePlan, SkillMode};
 use boxlaunch::boxes;
+use boxlaunch::mounts::files::FileCopy;
 use boxlaunch::mounts::guest_paths;
 use boxlaunch::mounts::roots_disk::size_for;
 use boxlaunch::mounts::shares::{HostShare, ShareError, ShareRecord, devices};
@@ -239,24 +240,91 @@ fn missing_share(share: &SharePlan) -> Lack {
     Lack { message, help, words }
 }
 
-/// Opens the directories that a box sees.
-pub(super) fn resolved(args: &RunArgs, plan: &RunPlan) -> Result<Vec<HostShare>, Failure> {
+/// What a box sees of this host.
+#[derive(Default)]
+pub(super) struct Shared {
+    pub(super) directories: Vec<HostShare>,
+    pub(super) files: Vec<FileCopy>,
+}
+
+/// One of the directories and files that a box sees.
+enum Opened {
+    Directory(HostShare),
+    File(FileCopy),
+}
+
+impl Opened {
+    /// Opens a directory, or reads a file.
+    fn new(host: &Path, guest: &str, access: Access, scope: Scope) -> Result<Self, Failure> {
+        if !host.metadata().is_ok_and(|it| it.is_file()) {
+            let found = HostShare::new(host, guest, access, scope);
+            return Ok(Self::Directory(found.map_err(|error| not_found(host, error))?));
+        }
+        if access == Access::ReadWrite {
+            let message =
+                format!("{} is a file, of which a box gets a copy to read", host.display());
+            return Err(usage(
+                &message,
+                "share it without `rw`, or share the directory that it is in",
+            ));
+        }
+        Ok(Self::File(FileCopy::read(host, guest, scope).map_err(|error| not_found(host, error))?))
+    }
+
+    fn is_inside(&self, directory: &Path) -> bool {
+        match self {
+            Self::Directory(share) => share.is_inside(directory),
+            Self::File(file) => file.is_inside(directory),
+        }
+    }
+
+    fn host(&self) -> &Path {
+        match self {
+            Self::Directory(share) => share.host(),
+            Self::File(file) => file.host(),
+        }
+    }
+}
+
+/// Opens the directories, and reads the files, that a box sees.
+pub(super) fn resolved(args: &RunArgs, plan: &RunPlan) -> Result<Shared, Failure> {
     let declared = plan.shares.iter().map(|share| match given(args, &share.name) {
         Some(ShareArg::Declared { host: Some(host), .. }) => found(share, host),
         _ => proposed(share),
     });
     let own = args.shares.iter().filter_map(|share| match share {
         ShareArg::Own { host, guest, access } => {
-            let found = HostShare::new(host, guest, *access, Scope::Both);
-            Some(found.map_err(|error| not_found(host, error)))
+            Some(Opened::new(host, guest, *access, Scope::Both))
         }
         ShareArg::Declared { .. } => None,
     });
-    let skills = args.skills.iter().map(|(name, host)| skill(name, host));
-    let shares: Vec<HostShare> = declared.chain(own).chain(skills).collect::<Result<_, _>>()?;
+    let skills = args.skills.iter().map(|(name, host)| skill(name, host).map(Opened::Directory));
+    let mut shared = Shared::default();
+    for opened in declared.chain(own).chain(skills) {
+        match opened? {
+            Opened::Directory(share) => shared.directories.push(share),
+            Opened::File(file) => shared.files.push(file),
+        }
+    }
+    check_files(&shared.files)?;
+    check_devices(args, plan, &shared.directories)?;
+    Ok(shared)
+}
+
+/// Checks that the copies of files are not too large together.
+fn check_files(files: &[FileCopy]) -> Result<(), Failure> {
+    if files.iter().map(FileCopy::length).sum::<u64>() <= MAX_FILES_BYTES {
+        return Ok(());
+    }
+    let message = "the shared files have more than 1 MiB together";
+    Err(usage(message, "share the directories that they are in, or copy them: `boxlaunch cp`"))
+}
+
+/// Checks that a VM has enough devices for the directories, the disks and the network.
+fn check_devices(args: &RunArgs, plan: &RunPlan, shares: &[HostShare]) -> Result<(), Failure> {
     // The default disk is left out if there is no room.
     let own = usize::from(size_for(plan, args.disk, 0).is_some());
-    let devices = devices(others(args, plan) + own, &shares, plan.network.mode);
+    let devices = devices(others(args, plan) + own, shares, plan.network.mode);
     if devices > MAX_DEVICES {
         let message = format!(
             "a VM has at most {MAX_DEVICES} devices for disks, directories and a shared network, but this one would \
@@ -266,13 +334,12 @@ pub(super) fn resolved(args: &RunArgs, plan: &RunPlan) -> Result<Vec<HostShare>,
                     read-only directories are one, and a shared network is one";
         return Err(usage(&message, help));
     }
-    Ok(shares)
+    Ok(())
 }
 
-/// Opens the directory of a declared share.
-fn found(share: &SharePlan, host: &Path) -> Result<HostShare, Failure> {
-    let found = HostShare::new(host, &share.guest, share.access, share.scope);
-    found.map_err(|error| not_found(host, error))
+/// Opens the directory or the file of a declared share.
+fn found(share: &SharePlan, host: &Path) -> Result<Opened, Failure> {
+    Opened::new(host, &share.guest, share.access, share.scope)
 }
 
 /// Returns the error of a directory of the command line that cannot be opened. Only this error explains a `:rw` or `:ro` at the
@@ -291,12 +358,16 @@ fn not_found(host: &Path, error: ShareError) -> Failure {
 
 /// Opens the directory that a box proposes for a share. The directory must be below the current directory. So neither the path,
 /// which the box chooses, nor a link that an earlier box has created can lead elsewhere.
-fn proposed(share: &SharePlan) -> Result<HostShare, Failure> {
+fn proposed(share: &SharePlan) -> Result<Opened, Failure> {
     let Some(host) = share.host.as_deref().map(Path::new) else {
         return Lack::check(&[missing_share(share)]).and_then(|()| found(share, Path::new("")));
     };
-    let found = HostShare::new(host, &share.guest, share.access, share.scope);
-    let found = found.map_err(|error| not_proposed(share, host, error))?;
+    if !host.exists() {
+        // Opening it gives the reason.
+        let found = HostShare::new(host, &share.guest, share.access, share.scope);
+        found.map_err(|error| not_proposed(share, host, error))?;
+    }
+    let found = found(share, host)?;
     if !host.is_absolute() && found.is_inside(Path::new(".")) {
         return Ok(found);
     }
@@ -329,6 +400,14 @@ pub(super) fn notices(shares: &[HostShare]) -> impl Iterator<Item = String> {
         let access = if writable { "read-write" } else { "read-only" };
         let text = format!("boxlaunch: {} is shared at {guest}, {access}", host.display());
         shown(&text) + "\n"
+    })
+}
+
+/// Returns a notice for each file of which the box gets a copy.
+pub(super) fn file_notices(files: &[FileCopy]) -> impl Iterator<Item = String> {
+    files.iter().map(|file| {
+        let ShareRecord { host, guest, .. } = file.record();
+        shown(&format!("boxlaunch: {} is copied to {guest}", host.display())) + "\n"
     })
 }
 
