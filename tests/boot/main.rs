@@ -21,6 +21,7 @@ mod container;
 mod copy;
 mod cost;
 mod debian;
+mod declared;
 mod disk;
 mod emulated;
 mod erofs;

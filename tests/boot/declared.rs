@@ -1,0 +1,110 @@
+//! What a Boxfile declares of its host: volumes and published ports, which options of a start replace. And copies of single files.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::LazyLock;
+
+use testkit::images::{Compression, Config, Image, Layer};
+
+use crate::scenario::{Scenario, Step, UNHURRIED, bake, sleeping, tools};
+
+const DECLARED: &str = r#"
+volume "home" guest="/home/dev" component="business"
+volume "data" guest="/data"
+publish 8000 host=8080 component="business"
+publish 9000 host=0
+"#;
+/// A new volume has the image's files with their owners and modes, keeps what a program writes, and stays empty after a program has
+/// removed everything. The agent sees its image.
+const VOLUMES: &str = r#"
+run() { boxlaunch run -q "$@"; }
+shown="ls -lnd /home/dev /data | tr -s ' ' | cut -d' ' -f1,3,4,9; ls -lnA /home/dev /home/dev/.config | grep -v -e total -e lost+found | tr -s ' ' | cut -d' ' -f1,3,4,9-; cat /home/dev/.profile"
+run /desk -- sh -c "$shown; echo new >/home/dev/.profile; rm -r /home/dev/.config; echo x >/data/x"
+run --component agent /desk -- sh -c 'cat /home/dev/.profile /data/x'
+run /desk -- sh -c 'cat /home/dev/.profile; ls -A /home/dev; rm -r /home/dev/link /home/dev/.profile'
+run /desk -- ls -A /home/dev
+run --volume other:/home/dev /desk -- cat /home/dev/.profile
+run --volume other:/home/dev /desk -- ls -A /home/dev
+boxlaunch -q volume ls
+run --volume desk.data:/home/dev /desk -- true 2>&1 | head -n 1
+run -v .:/home/dev /desk -- true 2>&1 | head -n 1
+boxlaunch run -p none /desk -- true 2>&1 | grep volume
+"#;
+const PORTS: &str = r#"
+ifconfig lo 127.0.0.1 up
+boxlaunch run -d --name web /desk 2>&1; boxlaunch port web | grep business
+boxlaunch exec web -- sh -c 'echo inside >/tmp/index.html; httpd -p 127.0.0.1:8000 -h /tmp'; wget -qO- http://127.0.0.1:8080/
+other() { boxlaunch run -q --volume a:/home/dev --volume b:/data "$@" /desk -- echo started; }
+other 2>&1; other -p none; other -p 8081:8000/business
+boxlaunch stop web; boxlaunch start web; boxlaunch port web | grep business; boxlaunch rm -f web
+"#;
+
+/// A file of the host is copied at each start, also over a file of a volume, for the user of the component, and can only be read.
+const FILES: &str = r#"
+echo of the host >/settings; chmod 640 /settings
+run() { boxlaunch run "$@"; }
+run -p none -v /settings:/home/dev/.profile -v /settings:/new/deep/file /desk -- sh -c 'cat /home/dev/.profile; ls -ln /home/dev/.profile /new/deep/file | tr -s " " | cut -d" " -f1,3,4,9; echo x >/home/dev/.profile; rm /new/deep/file' 2>&1 | grep -v volume
+run -q -v /settings:/home/dev/new /desk -- cat /home/dev/new; run -q /desk -- ls -ln /home/dev/new | tr -s ' ' | cut -d' ' -f1,3,4,5,9
+run -v /settings:/x:rw /desk -- true 2>&1; run -v /settings:/home /desk -- true 2>&1 | grep -v volume
+run -q --share conf=/settings /conf -- cat /etc/app.conf; run -q -v /bin:/bin2 --share conf=/proc /conf 2>&1 | head -n 1
+run -q -d --name kept --share conf=/settings /conf; echo new >/settings; boxlaunch exec kept cat /etc/app.conf; boxlaunch restart kept; boxlaunch exec kept cat /etc/app.conf
+boxlaunch inspect kept | grep directories; boxlaunch rm -f kept
+head -c 1048577 /dev/zero >/large; run -v /large:/x /desk -- true 2>&1
+"#;
+const CONF: &str = "share \"conf\" guest=\"/etc/app.conf\"\n";
+
+/// Returns an image with a shell and the home directory of a user.
+fn image() -> Image {
+    let busybox = fs::read(testbed::program::find("busybox").unwrap()).unwrap();
+    let layer = Layer::new().dir("/bin", 0o755).dir("/tmp", 0o1777).dir("/home", 0o755);
+    let mut layer = layer.file("/bin/busybox", 0o755, busybox);
+    for name in ["sh", "cat", "cut", "echo", "grep", "httpd", "ls", "rm", "sleep", "tr", "true"] {
+        layer = layer.symlink(&format!("/bin/{name}"), "busybox");
+    }
+    let layer = layer.owner(1001, 1002).dir("/home/dev", 0o750);
+    let layer = layer.file("/home/dev/.profile", 0o640, "of the image\n");
+    let layer = layer.dir("/home/dev/.config", 0o700).file("/home/dev/.config/x", 0o600, "x");
+    let layer = layer.symlink("/home/dev/link", ".profile");
+    let env = vec!["PATH=/bin".to_owned()];
+    Image::new(Config { env, ..Config::default() }).with(layer.to_tar())
+}
+
+static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
+    let tools = tools();
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let write = |folder: &Path| image().write_layout(folder, "latest", Compression::Gzip);
+    write(&at("images/business")).unwrap();
+    fs::write(at("Boxfile"), sleeping("desk") + DECLARED).unwrap();
+    bake(&at("Boxfile"), &tools.programs.box_init, &at("desk"));
+    fs::write(at("Boxfile.conf"), sleeping("conf") + CONF).unwrap();
+    bake(&at("Boxfile.conf"), &tools.programs.box_init, &at("conf"));
+    let host = tools.host.clone().file(at("desk"), "/desk").file(at("conf"), "/conf");
+    Scenario::default()
+        .script(UNHURRIED, "volumes", VOLUMES)
+        .script(UNHURRIED, "ports", PORTS)
+        .script(UNHURRIED, "files", FILES)
+        .start(&host)
+});
+
+#[test]
+#[ignore = "one of the longer boots"]
+fn a_declared_volume_has_the_files_of_the_image_and_then_its_own() {
+    let Step { stdout, stderr, .. } = &STEPS["volumes"];
+    insta::assert_snapshot!("volumes", format!("{stdout}---\n{stderr}"));
+}
+
+#[test]
+#[ignore = "one of the longer boots"]
+fn a_declared_port_is_published_unless_the_command_line_replaces_it() {
+    let Step { stdout, stderr, .. } = &STEPS["ports"];
+    insta::assert_snapshot!("ports", format!("{stdout}---\n{stderr}"));
+}
+
+#[test]
+#[ignore = "one of the longer boots"]
+fn a_file_of_the_host_is_copied_at_each_start() {
+    let Step { stdout, stderr, .. } = &STEPS["files"];
+    insta::assert_snapshot!("files", format!("{stdout}---\n{stderr}"));
+}
