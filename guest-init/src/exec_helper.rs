@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::fd::AsFd as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 
@@ -43,9 +44,7 @@ const CHUNK: usize = 16 << 10;
 
 /// Runs `box-exec` and returns its status.
 pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    let words = arguments.map(OsString::into_string).collect::<Result<VecDeque<_>, _>>();
-    let command = words.map_err(|_| "a word is not UTF-8".to_owned()).and_then(parse);
-    let status = match command {
+    let status = match parse(arguments.collect()) {
         Ok(Some(command)) => run(command).unwrap_or_else(|error| complain(&error.to_string())),
         Ok(None) => {
             drop(io::stdout().write_all(USAGE.as_bytes()));
@@ -63,18 +62,19 @@ fn complain(what: &str) -> u8 {
 }
 
 /// Parses the arguments. Returns `None` if they ask for help.
-fn parse(mut words: VecDeque<String>) -> Result<Option<Exec>, String> {
-    let mut exec = Exec::new(ComponentName::Business, Vec::new());
-    while let Some(option) = words.pop_front_if(|word| word.starts_with('-')) {
+fn parse(mut words: VecDeque<OsString>) -> Result<Option<Exec>, String> {
+    let mut exec = Exec::new(ComponentName::Business, [""; 0]);
+    while let Some(option) = words.pop_front_if(|word| word.as_bytes().starts_with(b"-")) {
+        let option = option.to_string_lossy();
         let mut value = || words.pop_front().ok_or_else(|| format!("{option} needs a value"));
-        match option.as_str() {
+        match &*option {
             "-h" | "--help" => return Ok(None),
             "-i" => exec.stdin = true,
             "-w" => exec.workdir = Some(checked(value()?, check_directory)?),
             "-e" => exec.env.extend(with_value(checked(value()?, check_variable)?)),
-            "-u" => exec.user = Some(checked(value()?, check_user)?),
+            "-u" => exec.user = checked(value()?, check_user)?.into_string().ok(),
             "--timeout" => {
-                let seconds = value()?.parse::<u32>().ok();
+                let seconds = value()?.to_str().and_then(|it| it.parse::<u32>().ok());
                 let seconds = seconds.filter(|it| (1..=MAX_TIMEOUT).contains(it));
                 let seconds =
                     seconds.ok_or("--timeout needs a number of seconds, at most a day")?;
@@ -90,19 +90,25 @@ fn parse(mut words: VecDeque<String>) -> Result<Option<Exec>, String> {
 
 /// Returns the value if it follows the rule.
 fn checked(
-    value: String,
+    value: OsString,
     rule: impl FnOnce(&str) -> Result<(), &'static str>,
-) -> Result<String, String> {
-    rule(&value).map(|()| value.clone()).map_err(|how| format!("{value:?}: {how}"))
+) -> Result<OsString, String> {
+    // The rules are about ASCII characters, and refuse the replacement character in a name of a user.
+    let shown = value.to_string_lossy();
+    rule(&shown).map_err(|how| format!("{shown:?}: {how}"))?;
+    Ok(value)
 }
 
 /// Returns a variable with its value. `NAME` alone gets the value of this process's variable. Returns `None` if this
 /// process has no such variable.
-fn with_value(variable: String) -> Option<String> {
-    if variable.contains('=') {
+fn with_value(mut variable: OsString) -> Option<OsString> {
+    if variable.as_bytes().contains(&b'=') {
         return Some(variable);
     }
-    Some(format!("{variable}={}", std::env::var(&variable).ok()?))
+    let value = std::env::var_os(&variable)?;
+    variable.push("=");
+    variable.push(value);
+    Some(variable)
 }
 
 /// Runs a command and returns its status.
@@ -243,21 +249,35 @@ impl Caller {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStringExt as _;
+
     use super::*;
 
     fn parsed(line: &str) -> Result<Option<Exec>, String> {
-        parse(line.split_whitespace().map(str::to_owned).collect())
+        parse(line.split_whitespace().map(OsString::from).collect())
     }
 
     #[test]
     fn options_come_before_the_command() {
         let exec = parsed("-i -w /tmp -e A=1 -e B=2 -u app --timeout 5 -- ls -l").unwrap().unwrap();
         assert_eq!(exec.argv, ["ls", "-l"]);
-        assert_eq!((exec.stdin, exec.workdir.as_deref()), (true, Some("/tmp")));
+        assert_eq!((exec.stdin, exec.workdir.as_deref()), (true, Some(OsStr::new("/tmp"))));
         assert_eq!((exec.env.len(), exec.user.as_deref()), (2, Some("app")));
         assert_eq!((exec.timeout_ms, exec.component), (Some(5000), ComponentName::Business));
         assert_eq!(parsed("ls -l").unwrap().unwrap().argv, ["ls", "-l"]);
         assert_eq!(parsed("--help"), Ok(None));
+    }
+
+    #[test]
+    fn words_need_not_be_utf_8() {
+        let word = |it: &[u8]| OsString::from_vec(it.to_vec());
+        let words = [b"-e", &b"A=\xFF"[..], b"-w", b"/\xFE", b"ls", b"\xFD"].map(word);
+        let exec = parse(words.to_vec().into()).unwrap().unwrap();
+        assert_eq!((exec.argv, exec.env), (words[4..].to_vec(), vec![word(b"A=\xFF")]));
+        assert_eq!(exec.workdir, Some(word(b"/\xFE")));
+        let user = parse([b"-u", &b"\xFF"[..], b"ls"].map(word).to_vec().into());
+        assert!(user.unwrap_err().starts_with("\"\u{fffd}\": "));
     }
 
     #[test]

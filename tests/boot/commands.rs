@@ -52,6 +52,16 @@ END
     sleep 3
 } | script -qec "sh /tmp/box" /dev/null
 "#;
+/// Passes 1.9 MiB of arguments in pieces of 100 KiB, and compares them by a checksum.
+const LONG: &str = r#"piece=$(head -c 102400 /dev/zero | tr '\0' x); set --
+while [ $# -lt 19 ]; do set -- "$@" "$piece$#"; done
+boxlaunch run /hello -- sh -c 'echo $#; printf %s "$@" | cksum' sh "$@"; printf %s "$@" | cksum"#;
+/// Passes a variable of 130 KiB, which is longer than what Linux passes to a program. Only a file can contain it.
+const TOO_LONG: &str = r#"{ printf A=; head -c 133120 /dev/zero | tr '\0' x; echo; } >/tmp/long.env
+boxlaunch run --json --env-file /tmp/long.env /hello -- true"#;
+/// Passes an argument, a variable and a directory that are not UTF-8.
+const BYTES: &str = r#"boxlaunch run --json -e "B=$(printf '\376')" /hello -- \
+    sh -c 'mkdir "/tmp/$1" && cd "/tmp/$1" && printf %s "$1$B" && pwd | tail -c 2' sh "$(printf '\377')""#;
 /// Asks for a terminal although standard input is not a terminal.
 const NO_TERMINAL: &str = "boxlaunch run -it /hello -- sh </dev/null";
 
@@ -89,6 +99,9 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .script(20, "streams", STREAMS)
         .script(20, "terminal", TERMINAL)
         .script(5, "no-terminal", NO_TERMINAL)
+        .script(20, "long", LONG)
+        .script(20, "too-long", TOO_LONG)
+        .script(20, "bytes", BYTES)
         .start(&host.disk(hello, "/hello"))
 });
 
@@ -199,4 +212,24 @@ fn no_terminal_is_no_surprise() {
     let error = "error: standard input is not a terminal, which --tty would give to CMD\n";
     assert_eq!(step.status, 2, "{step:?}");
     assert!(step.stderr.starts_with(error), "{step:?}");
+}
+
+#[test]
+#[ignore = "one of the longer boots"]
+fn arguments_are_as_long_as_linux_can_pass_on() {
+    let lines: Vec<&str> = stdout("long").lines().collect();
+    assert_eq!((lines.len(), lines[0]), (3, "19"));
+    assert_eq!(lines[1], lines[2]);
+    assert!(lines[1].ends_with(" 1945628"), "{lines:?}");
+    let error = "true: its variable A has 133122 bytes, and Linux takes at most 131071\n";
+    assert_eq!(command("too-long", 126)["stderr"], error);
+}
+
+#[test]
+#[ignore = "one of the longer boots"]
+fn a_command_need_not_be_utf_8() {
+    let command = command("bytes", 0);
+    assert_eq!(command["stdout_base64"], "//7/Cg==");
+    assert_eq!(command["argv"].as_array().unwrap().last(), Some(&"\u{fffd}".into()));
+    assert_eq!(command["argv_base64"].as_array().unwrap().last(), Some(&"/w==".into()));
 }

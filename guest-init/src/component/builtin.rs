@@ -1,6 +1,7 @@
 //! Commands that init's program performs itself: a health check, and the two directions of `boxlaunch cp`. Their
 //! process already has only the rights of a command. It reports errors on standard error.
 
+use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::path::Path;
 
@@ -23,7 +24,7 @@ pub(crate) fn program(builtin: Builtin, plan: &ComponentPlan) -> Option<&[String
 }
 
 /// Performs a task with its arguments, and returns the exit status.
-pub(crate) fn run(builtin: Builtin, arguments: &[String], plan: &ComponentPlan) -> u8 {
+pub(crate) fn run(builtin: Builtin, arguments: &[OsString], plan: &ComponentPlan) -> u8 {
     // The process is a copy of the holder. Its memory has data that the component must not see.
     let _ = set_dumpable(false);
     let done = match (builtin, arguments) {

@@ -1,22 +1,28 @@
-//! The messages between init and a holder: one JSON value per packet of a socket pair, with file descriptors as
-//! ancillary data.
+//! The messages between init and a holder: one JSON value or one command per packet of a socket pair, with file
+//! descriptors as ancillary data. A long packet is in a file of memory, because the kernel limits packets.
 
-use std::io::{self, IoSlice};
+use std::fs::File;
+use std::io::{self, IoSlice, Read as _, Seek as _, Write as _};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use box_contract::wire::{Exec, Failed, MAX_FRAME, ProgramId};
+use box_contract::wire::{Exec, Failed, MAX_FRAME, MAX_WORDS, ProgramId};
 use nix::errno::Errno;
+use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::socket::{
     AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, sendmsg, socketpair,
 };
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::sys;
 
-/// The greatest size of a packet, in bytes. The longest packet is a command that init received in one frame and
-/// serializes again.
+/// The greatest size of a packet, in bytes. The kernel needs as much memory in one piece for each.
 const MAX_PACKET: usize = 2 * MAX_FRAME;
+/// The packet whose content is in the last descriptor. No message is empty, and an empty packet would be the end.
+const IN_FILE: [u8; 1] = *b"F";
+/// The first byte of a packet with a command. After it come the program's id and the body of the command's frame.
+const EXEC: u8 = b'E';
+/// The greatest size of a packet's content: the longest command.
+const MAX_CONTENT: usize = MAX_FRAME + MAX_WORDS;
 
 /// A request from init to a holder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,11 +31,46 @@ pub(crate) enum Request {
     Start { id: ProgramId },
     /// Runs a command. Has standard input (if any), stdout and stderr as descriptors; none if the command gets a
     /// terminal.
+    #[serde(skip)]
     Exec { id: ProgramId, exec: Exec },
     /// Sends a signal to a program.
     Signal { id: ProgramId, signal: i32 },
     /// Kills all processes of a program's process group.
     Kill { id: ProgramId },
+}
+
+/// A message of one direction.
+pub(crate) trait Message: Sized {
+    fn encode(&self) -> io::Result<Vec<u8>>;
+    fn decode(content: Vec<u8>) -> io::Result<Self>;
+}
+
+impl Message for Request {
+    fn encode(&self) -> io::Result<Vec<u8>> {
+        let Self::Exec { id, exec } = self else { return Ok(serde_json::to_vec(self)?) };
+        Ok([&[EXEC][..], &id.0.to_le_bytes(), &exec.encoded()?].concat())
+    }
+
+    fn decode(mut content: Vec<u8>) -> io::Result<Self> {
+        match *content.as_slice() {
+            [EXEC, low, high, ..] => {
+                let id = ProgramId(u16::from_le_bytes([low, high]));
+                let exec = Exec::decoded(content.split_off(3))?;
+                Ok(Self::Exec { id, exec })
+            }
+            _ => Ok(serde_json::from_slice(&content)?),
+        }
+    }
+}
+
+impl Message for Event {
+    fn encode(&self) -> io::Result<Vec<u8>> {
+        Ok(serde_json::to_vec(self)?)
+    }
+
+    fn decode(content: Vec<u8>) -> io::Result<Self> {
+        Ok(serde_json::from_slice(&content)?)
+    }
 }
 
 /// A report from a holder to init.
@@ -80,9 +121,14 @@ impl Link {
     ///
     /// # Errors
     /// The error of the socket. `EPIPE` if the other end is closed.
-    pub(crate) fn send(&self, message: &impl Serialize, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
-        let packet = serde_json::to_vec(message)?;
-        let fds: Vec<_> = fds.iter().map(AsRawFd::as_raw_fd).collect();
+    pub(crate) fn send(&self, message: &impl Message, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+        let mut packet = message.encode()?;
+        let file = (packet.len() > MAX_PACKET).then(|| in_file(&packet)).transpose()?;
+        if file.is_some() {
+            packet = IN_FILE.to_vec();
+        }
+        let fds: Vec<_> =
+            fds.iter().map(AsRawFd::as_raw_fd).chain(file.as_ref().map(File::as_raw_fd)).collect();
         let rights = [ControlMessage::ScmRights(&fds)];
         let rights = if fds.is_empty() { [].as_slice() } else { &rights };
         let iov = [IoSlice::new(&packet)];
@@ -94,9 +140,9 @@ impl Link {
     ///
     /// # Errors
     /// The error of the socket, or `InvalidData` for a malformed message.
-    pub(crate) fn receive<T: DeserializeOwned>(&self) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
+    pub(crate) fn receive<T: Message>(&self) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
         let mut packet = vec![0; MAX_PACKET];
-        let (length, fds) = match sys::receive(self.0.as_fd(), &mut packet) {
+        let (length, mut fds) = match sys::receive(self.0.as_fd(), &mut packet) {
             // The other end was closed before it had read all packets of this end. The kernel reports this once, before
             // the packets that the other end has sent, such as the reason for its end.
             Err(Errno::ECONNRESET) => sys::receive(self.0.as_fd(), &mut packet)?,
@@ -105,8 +151,28 @@ impl Link {
         if length == 0 {
             return Ok(None);
         }
-        Ok(Some((serde_json::from_slice(&packet[..length])?, fds)))
+        packet.truncate(length);
+        if packet == IN_FILE
+            && let Some(file) = fds.pop()
+        {
+            packet = of_file(file.into())?;
+        }
+        Ok(Some((T::decode(packet)?, fds)))
     }
+}
+
+/// Writes the content of a packet to a file of memory.
+fn in_file(content: &[u8]) -> io::Result<File> {
+    let mut file = File::from(memfd_create(c"packet", MFdFlags::MFD_CLOEXEC)?);
+    file.write_all(content)?;
+    Ok(file)
+}
+
+fn of_file(mut file: File) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    file.rewind()?;
+    file.take(MAX_CONTENT as u64 + 3).read_to_end(&mut content)?;
+    Ok(content)
 }
 
 impl AsFd for Link {
@@ -118,11 +184,12 @@ impl AsFd for Link {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::{Read as _, Write as _};
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt as _;
 
     use box_contract::ComponentName;
 
-    fn exec(argv: Vec<String>) -> Request {
+    fn exec(argv: Vec<OsString>) -> Request {
         Request::Exec { id: ProgramId(300), exec: Exec::new(ComponentName::Business, argv) }
     }
 
@@ -163,15 +230,22 @@ mod tests {
     #[test]
     fn the_greatest_command_fits_a_packet() {
         let (ours, theirs) = Link::pair().unwrap();
-        let request = exec(vec!["\n".repeat(MAX_FRAME / 2 - 100)]);
-        ours.send(&request, &[]).unwrap();
-        assert_eq!(theirs.receive::<Request>().unwrap().unwrap().0, request);
+        let longest = OsString::from_vec(vec![0xFF; MAX_WORDS - 1]);
+        let (_, writer) = std::io::pipe().unwrap();
+        for word in ["\n".repeat(MAX_FRAME / 2 - 100).into(), longest] {
+            let request = exec(vec![word]);
+            ours.send(&request, &[writer.as_fd(); 3]).unwrap();
+            let (got, fds) = theirs.receive::<Request>().unwrap().unwrap();
+            assert_eq!((got, fds.len()), (request, 3));
+        }
     }
 
     #[test]
     fn what_is_no_message_is_an_error() {
         let (ours, theirs) = Link::pair().unwrap();
-        ours.send(&"hello", &[]).unwrap();
-        assert!(theirs.receive::<Request>().is_err());
+        for packet in ["\"hello\"", "F", "E", "E12", "E12{}"] {
+            nix::unistd::write(&ours, packet.as_bytes()).unwrap();
+            assert!(theirs.receive::<Request>().is_err(), "{packet}");
+        }
     }
 }

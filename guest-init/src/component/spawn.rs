@@ -1,8 +1,12 @@
 //! Starts one workload: a program in the component's cgroup, as the plan's user, without privileges.
 
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, IsTerminal as _, PipeReader, PipeWriter, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 
 use box_contract::wire::{Builtin, Exec, Failed};
 use box_contract::{ComponentPlan, User};
@@ -38,14 +42,14 @@ pub(crate) struct Base<'a> {
 }
 
 /// One workload of a component: a program, and how its settings differ from the plan's.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Workload<'a> {
     /// The program and its arguments.
-    pub(crate) argv: &'a [String],
+    pub(crate) argv: Cow<'a, [OsString]>,
     /// Variables that take precedence over the plan's.
-    pub(crate) env: &'a [String],
+    pub(crate) env: &'a [OsString],
     /// The working directory, if it is not the plan's.
-    pub(crate) workdir: Option<&'a str>,
+    pub(crate) workdir: Option<&'a OsStr>,
     /// The user, if it is not the plan's.
     pub(crate) user: Option<&'a str>,
     /// Whether its standard streams are a terminal.
@@ -54,9 +58,10 @@ pub(crate) struct Workload<'a> {
     pub(crate) builtin: Option<Builtin>,
 }
 
-impl<'a> Workload<'a> {
+impl Workload<'_> {
     /// Returns a workload with the plan's settings.
-    pub(crate) const fn planned(argv: &'a [String]) -> Self {
+    pub(crate) fn planned(argv: &[String]) -> Self {
+        let argv = of_plan(argv).into();
         Self { argv, env: &[], workdir: None, user: None, has_terminal: false, builtin: None }
     }
 }
@@ -64,7 +69,7 @@ impl<'a> Workload<'a> {
 impl<'a> From<&'a Exec> for Workload<'a> {
     fn from(exec: &'a Exec) -> Self {
         Self {
-            argv: &exec.argv,
+            argv: exec.argv.as_slice().into(),
             env: &exec.env,
             workdir: exec.workdir.as_deref(),
             user: exec.user.as_deref(),
@@ -72,6 +77,11 @@ impl<'a> From<&'a Exec> for Workload<'a> {
             builtin: exec.builtin,
         }
     }
+}
+
+/// Returns words of the plan as those of a command.
+fn of_plan(words: &[String]) -> Vec<OsString> {
+    words.iter().map(OsString::from).collect()
 }
 
 /// The standard streams of a workload.
@@ -178,7 +188,7 @@ pub(crate) fn spawn(
 
 /// Runs in the new process. Writes to `report` in the format of [`decode`].
 fn run(base: Base<'_>, workload: Workload<'_>, streams: &Streams, mut report: PipeWriter) -> i32 {
-    let env = match become_workload(base, workload, streams, &report) {
+    let env = match become_workload(base, &workload, streams, &report) {
         Ok(env) => env,
         Err(error) => {
             let Failed { step, message } = error.report();
@@ -189,7 +199,7 @@ fn run(base: Base<'_>, workload: Workload<'_>, streams: &Streams, mut report: Pi
     drop(report.write_all(&[b"E".as_slice(), &time::now_ns().to_le_bytes()].concat()));
     let argv = match workload.builtin.map(|it| (it, builtin::program(it, base.plan))) {
         None => workload.argv,
-        Some((_, Some(argv))) => argv,
+        Some((_, Some(argv))) => of_plan(argv).into(),
         Some((task, None)) => {
             // Closes the report: the task has begun.
             drop(report);
@@ -197,7 +207,7 @@ fn run(base: Base<'_>, workload: Workload<'_>, streams: &Streams, mut report: Pi
                 .into();
         }
     };
-    let failed = exec::execute(argv, &env);
+    let failed = exec::execute(&argv, &env);
     drop(report.write_all(b"N"));
     drop(writeln!(io::stderr(), "{}", failed.message));
     failed.status.into()
@@ -228,10 +238,10 @@ fn decode(report: &[u8]) -> Outcome {
 /// a path that they can redirect.
 fn become_workload(
     base: Base<'_>,
-    workload: Workload<'_>,
+    workload: &Workload<'_>,
     streams: &Streams,
     report: &PipeWriter,
-) -> Result<Vec<String>, InitError> {
+) -> Result<Vec<OsString>, InitError> {
     let plan = base.plan;
     setsid().step("make a session")?;
     // Makes the leaf the root of the cgroup hierarchy as the workload sees it.
@@ -255,28 +265,31 @@ fn become_workload(
     give_streams_to(user).step("give the standard streams away")?;
     become_user(user)?;
     caps::reduce(capabilities)?;
-    workdir::enter(workload.workdir.unwrap_or(&plan.workdir))?;
+    workdir::enter(workload.workdir.unwrap_or(OsStr::new(&plan.workdir)))?;
     set_no_new_privs().step("set no_new_privs")?;
     sys::reset_signal_dispositions().step("reset the signals' dispositions")?;
     SigSet::empty().thread_set_mask().step("unblock all signals")?;
     umask(Mode::from_bits_truncate(0o022));
     seccomp::install()?;
-    let home = named.map(|account| format!("HOME={}", account.home()));
+    let home = named.map(|account| format!("HOME={}", account.home()).into());
     let has_term = plan.env.iter().any(|it| it.starts_with("TERM="));
-    let term = (workload.has_terminal && !has_term).then(|| TERM.to_owned());
+    let term = (workload.has_terminal && !has_term).then(|| TERM.into());
     let given = term.iter().chain(&home).chain(workload.env);
-    Ok(environment(&plan.env, given))
+    Ok(environment(of_plan(&plan.env), given))
 }
 
 /// Returns the variables of both lists, each as `NAME=VALUE`. The last variable with a name takes precedence. For
 /// example, `A=1` in `plan` and `A=2` in `given` result in `A=2`.
-fn environment<'a>(plan: &[String], given: impl Iterator<Item = &'a String>) -> Vec<String> {
-    let mut env = plan.to_vec();
-    for variable in given {
-        let name = variable.split('=').next().unwrap_or_default();
-        env.retain(|it| it.split('=').next() != Some(name));
-        env.push(variable.clone());
-    }
+fn environment<'a>(
+    plan: Vec<OsString>,
+    given: impl Iterator<Item = &'a OsString>,
+) -> Vec<OsString> {
+    let all: Vec<_> = plan.into_iter().chain(given.cloned()).collect();
+    let mut named = HashSet::new();
+    let name =
+        |it: &'_ OsString| it.as_bytes().split(|byte| *byte == b'=').next().map(<[u8]>::to_vec);
+    let mut env: Vec<_> = all.into_iter().rev().filter(|it| named.insert(name(it))).collect();
+    env.reverse();
     env
 }
 
@@ -328,10 +341,10 @@ mod tests {
 
     #[test]
     fn the_last_variable_of_a_name_counts() {
-        let strings = |all: &[&str]| all.iter().map(|&it| it.to_owned()).collect::<Vec<_>>();
+        let strings = |all: &[&str]| all.iter().map(OsString::from).collect::<Vec<_>>();
         let (plan, given) =
             (strings(&["A=1", "AB=2", "TERM=dumb"]), strings(&["A=3", "A=4", "E="]));
-        assert_eq!(environment(&plan, given.iter()), ["AB=2", "TERM=dumb", "A=4", "E="]);
+        assert_eq!(environment(plan, given.iter()), ["AB=2", "TERM=dumb", "A=4", "E="]);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! followed ([openat2(2)](https://man7.org/linux/man-pages/man2/openat2.2.html), `RESOLVE_NO_MAGICLINKS`). A plan whose
 //! working directory is textually in `/proc`, `/sys` or `/dev` has been refused before (`RunPlan::check`).
 
+use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path};
 
@@ -69,8 +70,8 @@ fn open_or_make(at: BorrowedFd<'_>, name: &Path) -> nix::Result<(OwnedFd, bool)>
 ///
 /// # Errors
 /// The kernel's error, with the directory. A directory outside of the component's root is an error, too.
-pub(crate) fn enter(workdir: &str) -> Result<(), InitError> {
-    let step = || format!("enter the working directory {workdir}");
+pub(crate) fn enter(workdir: &OsStr) -> Result<(), InitError> {
+    let step = || format!("enter the working directory {}", workdir.display());
     let directory = open(AT_FDCWD, Path::new(workdir)).step_with(step)?;
     fchdir(directory).step_with(step)?;
     // The kernel prefixes a directory that is unreachable from the root with "(unreachable)"
@@ -133,7 +134,7 @@ mod tests {
         let user = own_user(&root);
         for path in [PathBuf::from(magic), root.join("link"), root.join("link/below")] {
             assert_eq!(try_make(&path, &user), Err(Errno::ELOOP), "{}", path.display());
-            let error = enter(path.to_str().unwrap()).unwrap_err();
+            let error = enter(path.as_os_str()).unwrap_err();
             assert!(error.report().step.starts_with("enter the working directory"), "{error}");
             assert!(error.report().message.contains("ELOOP"), "{error}");
         }

@@ -13,7 +13,7 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::net::{UnixListener, UnixStream};
 
-use box_contract::wire::{Frames, GuestMessage, HostMessage, ProgramId};
+use box_contract::wire::{Frames, GuestMessage, HostMessage, MAX_FRAME, ProgramId};
 use box_contract::{ComponentName, User};
 
 use super::Server;
@@ -24,6 +24,9 @@ use crate::wait::is_temporary;
 const FIRST: u16 = ProgramId::BUSINESS.0 + 1;
 /// The greatest number of calls that are served at once. Further calls wait to be accepted.
 const MAX_CALLS: usize = 64;
+/// How many bytes of long commands are received at once, of all calls together, because the memory of init has no limit.
+/// Beyond that, one long command is received after the other.
+const MAX_RECEIVED: usize = 4 << 20;
 /// How many bytes are read at a time.
 const CHUNK: usize = 16 << 10;
 
@@ -62,6 +65,13 @@ struct Call {
     frames: Frames,
 }
 
+impl Call {
+    /// Returns whether a part of a long command has been received.
+    const fn is_long(&self) -> bool {
+        self.frames.waiting() > MAX_FRAME
+    }
+}
+
 impl Calls {
     pub(super) fn has_room(&self) -> bool {
         self.open.len() < MAX_CALLS
@@ -71,8 +81,16 @@ impl Calls {
         self.open.contains_key(&id)
     }
 
+    /// Returns the connections that init reads.
     pub(super) fn fds(&self) -> impl Iterator<Item = (ProgramId, BorrowedFd<'_>)> {
-        self.open.iter().map(|(id, call)| (*id, call.stream.as_fd()))
+        let long = || self.open.iter().filter(|(_, call)| call.is_long());
+        let received: usize = long().map(|(_, call)| call.frames.waiting()).sum();
+        let first = long().next().map(|(id, _)| *id);
+        let is_read = move |id: ProgramId, call: &Call| {
+            received <= MAX_RECEIVED || !call.is_long() || Some(id) == first
+        };
+        let open = self.open.iter().filter(move |(id, call)| is_read(**id, call));
+        open.map(|(id, call)| (*id, call.stream.as_fd()))
     }
 }
 
@@ -185,4 +203,31 @@ fn write(stream: &mut UnixStream, message: &GuestMessage) -> io::Result<()> {
     let mut frame = Vec::new();
     message.write(&mut frame)?;
     stream.write_all(&frame)
+}
+
+#[cfg(test)]
+mod tests {
+    use box_contract::wire::MAX_WORDS;
+
+    use super::*;
+
+    #[test]
+    fn what_is_received_of_long_commands_is_bounded() {
+        let mut calls = Calls::default();
+        let receive = |calls: &mut Calls, id: u16, length: usize| {
+            let (stream, _) = UnixStream::pair().unwrap();
+            let call = calls.open.entry(ProgramId(id));
+            let call = call.or_insert(Call { stream, frames: Frames::default() });
+            call.frames.push(&vec![0; length]);
+        };
+        let read = |calls: &Calls| calls.fds().map(|(id, _)| id.0).collect::<Vec<_>>();
+        receive(&mut calls, 300, 10);
+        receive(&mut calls, 301, MAX_WORDS);
+        receive(&mut calls, 302, MAX_WORDS);
+        assert_eq!(read(&calls), [300, 301, 302]);
+        receive(&mut calls, 303, MAX_FRAME + 1);
+        assert_eq!(read(&calls), [300, 301], "the first long one is received to its end");
+        calls.open.remove(&ProgramId(301));
+        assert_eq!(read(&calls), [300, 302, 303]);
+    }
 }

@@ -18,6 +18,7 @@ mod show;
 mod store;
 
 use std::error::Error;
+use std::ffi::OsString;
 use std::fs::{File, create_dir};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -96,7 +97,7 @@ pub(crate) struct Job<'a> {
     /// The task.
     pub(crate) task: SkillTask,
     /// Its arguments.
-    pub(crate) arguments: &'a [String],
+    pub(crate) arguments: &'a [OsString],
     /// The run plan.
     pub(crate) plan: &'a RunPlan,
     /// The components in which loaded skills are visible.
@@ -153,7 +154,8 @@ impl Job<'_> {
 
     fn change(&self) -> Result<(), Box<dyn Error>> {
         let store = Store::new(Path::new("/"));
-        let argument = self.arguments.first().map_or("", String::as_str);
+        let argument = self.arguments.first().map_or(Some(""), |it| it.to_str());
+        let argument = argument.ok_or("its argument is not UTF-8")?;
         if self.task == SkillTask::Unload {
             return Ok(store.unload(argument)?);
         }

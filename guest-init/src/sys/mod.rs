@@ -195,7 +195,7 @@ pub fn accept(listener: BorrowedFd<'_>) -> nix::Result<OwnedFd> {
 /// # Errors
 /// The kernel's error. `EMSGSIZE` for a packet that is longer than `buffer`.
 pub fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> nix::Result<(usize, Vec<OwnedFd>)> {
-    let mut space = nix::cmsg_space!([RawFd; 3]);
+    let mut space = nix::cmsg_space!([RawFd; 4]);
     let mut iov = [io::IoSliceMut::new(buffer)];
     let flags = MsgFlags::MSG_CMSG_CLOEXEC;
     let message = recvmsg::<()>(socket.as_raw_fd(), &mut iov, Some(&mut space), flags)?;

@@ -1,5 +1,7 @@
 //! The options of a command in a running box.
 
+use std::error::Error;
+use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal as _, stdin};
 use std::os::fd::{AsFd as _, OwnedFd};
 
@@ -9,6 +11,7 @@ use box_contract::{ComponentName, ErrorCode};
 use boxlaunch::streams::input::Input;
 use boxlaunch::streams::output::Route;
 use boxlaunch::streams::tty::Tty;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use host_fs::OsError;
 
 use super::error::{Failure, usage};
@@ -28,8 +31,8 @@ pub(crate) struct CommandOptions {
     #[arg(short, long, requires_all = ["command", "interactive"], conflicts_with = "json")]
     pub(super) tty: bool,
     /// The working directory of CMD [default: the component's].
-    #[arg(short, long, value_name = "DIR", requires = "command", value_parser = directory)]
-    workdir: Option<String>,
+    #[arg(short, long, value_name = "DIR", requires = "command", value_parser = bytes(directory))]
+    workdir: Option<OsString>,
     /// The user and group that CMD runs as: names of the component, or numbers [default: the component's].
     #[arg(short, long, value_name = "USER[:GROUP]", requires = "command", value_parser = user)]
     user: Option<String>,
@@ -57,7 +60,7 @@ impl CommandOptions {
     pub(super) fn exec(
         &self,
         component: ComponentName,
-        argv: Vec<String>,
+        argv: Vec<OsString>,
         env: &[Assigned],
     ) -> Exec {
         Exec {
@@ -128,12 +131,17 @@ impl CommandOptions {
         Tty::take(own_input()?).map_err(|source| OsError::System { action, source })
     }
 
+    /// Returns whether a word in the options is not UTF-8.
+    pub(super) fn has_bytes(&self) -> bool {
+        self.workdir.as_ref().is_some_and(|it| it.to_str().is_none())
+    }
+
     /// Returns the options as command line words.
     pub(super) fn words(&self) -> Vec<String> {
         let Self { interactive, tty: _, workdir, user, timeout, max_output } = self;
         let mut words = Vec::new();
         words.extend(interactive.then(|| "--interactive".to_owned()));
-        words.extend(workdir.iter().map(|it| format!("--workdir={it}")));
+        words.extend(workdir.iter().map(|it| format!("--workdir={}", it.display())));
         words.extend(user.iter().map(|it| format!("--user={it}")));
         words.extend(timeout.iter().map(|it| format!("--timeout={it}")));
         words.extend(max_output.iter().map(|it| format!("--max-output={it}")));
@@ -168,12 +176,36 @@ pub(super) fn user(text: &str) -> Result<String, &'static str> {
 }
 
 /// Parses the absolute path of a directory in the box.
-fn directory(text: &str) -> Result<String, &'static str> {
-    check_directory(text).map(|()| text.to_owned())
+fn directory(path: &OsStr) -> Result<OsString, &'static str> {
+    check_directory(&path.to_string_lossy()).map(|()| path.to_owned())
+}
+
+/// Returns the parser of a value that need not be UTF-8.
+pub(super) fn bytes<T, E>(
+    parse: impl Fn(&OsStr) -> Result<T, E> + Clone + Send + Sync + 'static,
+) -> impl TypedValueParser<Value = T>
+where
+    T: Clone + Send + Sync + 'static,
+    E: Into<Box<dyn Error + Send + Sync>> + 'static,
+{
+    OsStringValueParser::new().try_map(move |value| parse(&value).map_err(Message::new))
+}
+
+/// A text as an error for clap.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Message(Box<dyn Error + Send + Sync>);
+
+impl Message {
+    fn new(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self(error.into())
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStrExt as _;
+
     use super::*;
 
     #[test]
@@ -188,6 +220,7 @@ mod tests {
 
     #[test]
     fn directories_begin_at_the_root() {
-        assert!(directory("/tmp").is_ok() && directory("tmp").is_err() && directory("").is_err());
+        let is_one = |bytes| directory(OsStr::from_bytes(bytes)).is_ok();
+        assert!(is_one(b"/tmp") && is_one(b"/\xFF") && !is_one(b"tmp") && !is_one(b""));
     }
 }

@@ -1,10 +1,14 @@
 //! `boxlaunch cp`: copies files between a running box and this host.
 
+use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal as _, stdout};
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::rc::Rc;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use box_contract::wire::Follow;
 use box_contract::{ComponentName, ErrorCode};
 use box_copy::CopyEnd;
@@ -12,7 +16,7 @@ use boxlaunch::boxes::{Boxes, is_entry_name};
 use boxlaunch::client::copy::{Inside, archive_from_box, archive_to_box, from_box, to_box};
 use boxlaunch::client::{Client, ClientError};
 use boxlaunch::streams::input::Input;
-use serde_json::json;
+use serde_json::{Value, json};
 use vmm::signals::StopSignals;
 
 use super::command::{component, own_input, user};
@@ -39,10 +43,10 @@ const STREAM: &str = "-";
 pub(crate) struct CopyArgs {
     /// The path to copy, or `-` for a tar archive from standard input.
     #[arg(value_name = "SOURCE")]
-    from: String,
+    from: OsString,
     /// The path to copy to, or `-` for a tar archive on standard output.
     #[arg(value_name = "DESTINATION")]
-    to: String,
+    to: OsString,
     /// The component whose files are copied [default: business if the box has one, else agent].
     #[arg(long, visible_alias = "in", value_parser = cli_common::component_name(), value_name = "COMPONENT")]
     component: Option<ComponentName>,
@@ -61,7 +65,7 @@ pub(crate) fn copy(args: &CopyArgs) -> Result<u8, Failure> {
     let code = match copied(args, &signals, &screen) {
         Ok(text) if args.json => {
             let note = Some(text).filter(|it| !it.is_empty());
-            screen.print(&json_line(&json!({ "from": args.from, "to": args.to, "note": note }))?);
+            screen.print(&json_line(&report(args, note))?);
             0
         }
         Ok(text) if text.is_empty() || is_quiet() => 0,
@@ -74,8 +78,23 @@ pub(crate) fn copy(args: &CopyArgs) -> Result<u8, Failure> {
     Ok(screen.close(code))
 }
 
+/// Returns the report of a copy. A path that is not UTF-8 is also there with all its bytes.
+fn report(args: &CopyArgs, note: Option<String>) -> Value {
+    let mut report = json!({
+        "from": args.from.to_string_lossy(),
+        "to": args.to.to_string_lossy(),
+        "note": note,
+    });
+    for (name, path) in [("from_base64", &args.from), ("to_base64", &args.to)] {
+        if path.to_str().is_none() {
+            report[name] = json!(BASE64_STANDARD.encode(path.as_bytes()));
+        }
+    }
+    report
+}
+
 fn copied(args: &CopyArgs, signals: &StopSignals, screen: &Screen) -> Result<String, Failure> {
-    let (from, to) = (args.from.as_str(), args.to.as_str());
+    let (from, to) = (args.from.as_os_str(), args.to.as_os_str());
     let ((Some((name, path)), None) | (None, Some((name, path)))) = (in_box(from), in_box(to))
     else {
         return Err(misplaced(from, to));
@@ -111,12 +130,12 @@ enum HostEnd {
 }
 
 /// Opens the source or destination on this host once, so that a running box cannot redirect the copy afterwards.
-fn host_end(from: &str, to: &str) -> Result<HostEnd, Failure> {
-    Ok(match (in_box(from).is_some(), from, to) {
-        (true, _, STREAM) => HostEnd::Output,
-        (true, ..) => HostEnd::To(CopyEnd::destination(Path::new(to), directory)?),
-        (false, STREAM, _) => HostEnd::Input,
-        (false, ..) => HostEnd::From(CopyEnd::source(Path::new(from), directory)?),
+fn host_end(from: &OsStr, to: &OsStr) -> Result<HostEnd, Failure> {
+    Ok(match in_box(from) {
+        Some(_) if to == STREAM => HostEnd::Output,
+        Some(_) => HostEnd::To(CopyEnd::destination(Path::new(to), directory)?),
+        None if from == STREAM => HostEnd::Input,
+        None => HostEnd::From(CopyEnd::source(Path::new(from), directory)?),
     })
 }
 
@@ -127,8 +146,9 @@ fn directory(path: &Path) -> Result<OwnedFd, Failure> {
 }
 
 /// Returns the error if none or both of the paths are in a box.
-fn misplaced(from: &str, to: &str) -> Failure {
-    let without = |text: &str| text.strip_suffix(':').is_some_and(is_entry_name);
+fn misplaced(from: &OsStr, to: &OsStr) -> Failure {
+    let without =
+        |word: &OsStr| word.to_str().and_then(|it| it.strip_suffix(':')).is_some_and(is_entry_name);
     let (message, help) = if in_box(from).is_some() {
         ("both paths are in a box", "copy to this host first")
     } else if without(from) || without(to) {
@@ -146,8 +166,11 @@ fn misplaced(from: &str, to: &str) -> Failure {
 }
 
 /// Splits `NAME:PATH`. Returns `None` for a path of this host.
-fn in_box(text: &str) -> Option<(&str, &str)> {
-    text.split_once(':').filter(|(name, path)| is_entry_name(name) && !path.is_empty())
+fn in_box(word: &OsStr) -> Option<(&str, &OsStr)> {
+    let mut parts = word.as_bytes().splitn(2, |it| *it == b':');
+    let name = str::from_utf8(parts.next()?).ok().filter(|it| is_entry_name(it))?;
+    let path = parts.next().filter(|it| !it.is_empty())?;
+    Some((name, OsStr::from_bytes(path)))
 }
 
 #[cfg(test)]
@@ -159,10 +182,17 @@ mod tests {
 
     use super::*;
 
+    fn end(from: &str, to: &str) -> Result<HostEnd, Failure> {
+        host_end(OsStr::new(from), OsStr::new(to))
+    }
+
     #[test]
     fn a_box_is_named_before_a_colon_and_a_path_of_the_host_has_a_slash_there() {
-        assert_eq!(in_box("hello:/tmp/a:b"), Some(("hello", "/tmp/a:b")));
-        assert_eq!(in_box("hello:out"), Some(("hello", "out")));
+        let in_box = |word: &'static str| in_box(OsStr::new(word));
+        assert_eq!(in_box("hello:/tmp/a:b"), Some(("hello", OsStr::new("/tmp/a:b"))));
+        assert_eq!(in_box("hello:out"), Some(("hello", OsStr::new("out"))));
+        let bytes = OsStr::from_bytes(b"hello:\xFF");
+        assert_eq!(super::in_box(bytes), Some(("hello", OsStr::from_bytes(b"\xFF"))));
         for path in ["./a:b", "/a:b", "a", "hello:", ":a", "-"] {
             assert_eq!(in_box(path), None, "{path}");
         }
@@ -181,7 +211,7 @@ mod tests {
     }
 
     fn refused(from: &str, to: &str, home: &Path) -> String {
-        let text = host_end(from, to).unwrap_err().text();
+        let text = end(from, to).unwrap_err().text();
         text.replace(&home.canonicalize().unwrap().display().to_string(), "HOME")
     }
 
@@ -198,12 +228,12 @@ mod tests {
             assert_eq!(refused(&at(from), "box:/x", home.path()).trim_end(), expected, "{from}");
         }
         for path in ["project/inner/a", "project/in/a", "project/in/", "project/in/.", "project"] {
-            assert!(matches!(host_end("box:/x", &at(path)), Ok(HostEnd::To(_))), "{path}");
-            assert!(matches!(host_end(&at(path), "box:/x"), Ok(HostEnd::From(_))), "{path}");
+            assert!(matches!(end("box:/x", &at(path)), Ok(HostEnd::To(_))), "{path}");
+            assert!(matches!(end(&at(path), "box:/x"), Ok(HostEnd::From(_))), "{path}");
         }
         for path in ["/tmp", "/tmp/", "/var/run/none", "/var/run/", ".", "..", "/"] {
-            assert!(matches!(host_end("box:/x", path), Ok(HostEnd::To(_))), "{path}");
-            assert!(matches!(host_end(path, "box:/x"), Ok(HostEnd::From(_))), "{path}");
+            assert!(matches!(end("box:/x", path), Ok(HostEnd::To(_))), "{path}");
+            assert!(matches!(end(path, "box:/x"), Ok(HostEnd::From(_))), "{path}");
         }
     }
 
@@ -214,9 +244,8 @@ mod tests {
         let at = |path: &str| home.path().join(path);
         fs::write(at("project/inner/key"), "own").unwrap();
         let inner = at("project/inner/key").display().to_string();
-        let HostEnd::From(from) = host_end(&inner, "box:/x").unwrap() else { panic!() };
-        let HostEnd::To(to) =
-            host_end("box:/key", &at("project/inner/").display().to_string()).unwrap()
+        let HostEnd::From(from) = end(&inner, "box:/x").unwrap() else { panic!() };
+        let HostEnd::To(to) = end("box:/key", &at("project/inner/").display().to_string()).unwrap()
         else {
             panic!()
         };
@@ -233,7 +262,7 @@ mod tests {
     #[test]
     fn what_is_not_there_is_named() {
         for (path, place) in [("/none/x", "/none"), ("/dev/full/x", "/dev/full")] {
-            let error = host_end("box:/x", path).unwrap_err();
+            let error = end("box:/x", path).unwrap_err();
             assert_eq!(error.exit, 1);
             assert!(
                 error.text().starts_with(&format!("error: cannot copy: {place}: N")),

@@ -26,6 +26,7 @@ const SLOW: &str = "boxlaunch: running on an emulated CPU: slow, and its times a
 /// Runs an opened box with the options `args`, and returns the exit code.
 pub(super) fn run(args: &RunArgs, opened: &OpenBox, env: &[Assigned]) -> Result<u8, Failure> {
     refuse_what_has_no_host(args)?;
+    refuse_bytes(args, env)?;
     let cache = paths::cache()?;
     require_qemu()?;
     let named = args.host_kernel.as_deref();
@@ -107,6 +108,18 @@ pub(super) fn refuse_secrets(plan: &RunPlan) -> Result<(), Failure> {
     let message =
         "a box with secrets cannot be started with --emulated, which has no way to hand them over";
     Err(Failure::new((ErrorCode::Usage, help), message))
+}
+
+/// Refuses words that are not UTF-8, because the command line of the virtual host is text.
+fn refuse_bytes(args: &RunArgs, env: &[Assigned]) -> Result<(), Failure> {
+    let has_bytes = args.command.iter().any(|it| it.to_str().is_none())
+        || args.options.has_bytes()
+        || env.iter().any(Assigned::has_bytes);
+    if !has_bytes {
+        return Ok(());
+    }
+    let message = "--emulated passes on a command of UTF-8 alone, and this one has other bytes";
+    Err(Failure::new((ErrorCode::Usage, "start it on a host with KVM"), message))
 }
 
 /// Refuses shares, because the virtual host has none of this host's directories.

@@ -1,5 +1,6 @@
 //! `boxlaunch exec` and `boxlaunch shell`: run commands in a running box.
 
+use std::ffi::OsString;
 use std::io::{IsTerminal as _, stdin};
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -15,7 +16,7 @@ use host_fs::OsError;
 use safe_text::shell_word;
 use vmm::signals::{StopSignals, Stopped};
 
-use super::command::{CommandOptions, component};
+use super::command::{CommandOptions, bytes, component};
 use super::error::{Failure, usage};
 use super::memory::{disk_full, out_of_memory};
 use super::screen::Screen;
@@ -64,10 +65,10 @@ pub(crate) struct ExecArgs {
         allow_hyphen_values = true,
         value_name = "CMD"
     )]
-    command: Vec<String>,
+    command: Vec<OsString>,
     /// Set a variable in CMD's environment. A NAME alone takes the value that it has here, if it has one.
     #[arg(short, long = "env", value_name = "NAME=VALUE", help_heading = "Options of CMD")]
-    #[arg(value_parser = EnvOption::parse_of_command)]
+    #[arg(value_parser = bytes(EnvOption::parse_of_command))]
     env: Vec<EnvOption>,
     /// Set the variables of a file, one NAME=VALUE on each line. A variable of -e takes precedence.
     #[arg(long = "env-file", value_name = "FILE", help_heading = "Options of CMD")]
@@ -97,7 +98,7 @@ pub(crate) struct ShellArgs {
 struct Request<'a> {
     name: &'a str,
     component: Option<ComponentName>,
-    command: Vec<String>,
+    command: Vec<OsString>,
     options: &'a CommandOptions,
     env: Vec<Assigned>,
     json: bool,
@@ -128,7 +129,7 @@ pub(crate) fn shell(args: &ShellArgs) -> Result<u8, Failure> {
         return Err(usage("a shell needs a terminal, and standard input is not one", &help));
     }
     let options = CommandOptions::of_shell(args.user.clone());
-    let command = SHELL.map(str::to_owned).to_vec();
+    let command = SHELL.map(OsString::from).to_vec();
     let ShellArgs { name, component, .. } = args;
     let env = Vec::new();
     let (json, raw, detached) = (false, true, false);

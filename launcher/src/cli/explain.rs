@@ -363,6 +363,10 @@ fn of_client(error: &ClientError) -> Explanation {
         ClientError::BoxEnded(_) => {
             (BoxEnded, "`boxlaunch inspect` and `boxlaunch logs` say why").into()
         }
+        ClientError::Command(_) => {
+            (Usage, "pass long text to the command in a file, or with -i on its standard input")
+                .into()
+        }
         ClientError::NoAnswer => {
             (GuestFailed, "it may be busy, or stopped; `boxlaunch rm --force` ends it").into()
         }

@@ -1,6 +1,7 @@
 //! Copies between a box and this host. The connection carries an archive ([`box_copy`]), which init's built-in program
 //! packs or unpacks in the box. On the host, a separate thread packs or unpacks it, through a pipe to the connection.
 
+use std::ffi::OsStr;
 use std::io::{self, ErrorKind};
 use std::thread::{self, JoinHandle};
 
@@ -23,7 +24,7 @@ pub struct Inside<'a> {
     /// The user that reads or writes the files. `None` for the component's user.
     pub user: Option<String>,
     /// The path, absolute or relative to the component's working directory.
-    pub path: &'a str,
+    pub path: &'a OsStr,
 }
 
 /// Copies a path of a box, with everything below it, to this host. Returns the messages of the program in the box.
@@ -110,8 +111,7 @@ fn run(
     input: Option<Input>,
     stdout: Box<dyn Sink>,
 ) -> Result<String, ClientError> {
-    let argv = vec!["cp".to_owned(), inside.path.to_owned()];
-    let exec = Exec::new(inside.component, argv);
+    let exec = Exec::new(inside.component, [OsStr::new("cp"), inside.path]);
     let exec = Exec { builtin: Some(builtin), user: inside.user.clone(), ..exec };
     builtin::run(client, exec, input, stdout)?.map_err(ClientError::Copy)
 }

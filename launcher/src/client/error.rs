@@ -28,6 +28,9 @@ pub enum ClientError {
     /// The box ended before the event that the client waits for.
     #[error("the box {0} ended first")]
     BoxEnded(String),
+    /// The command's words exceed a limit, which the reason names.
+    #[error("cannot run the command: {0}")]
+    Command(String),
     /// The box did not answer in time.
     #[error("the box does not answer")]
     NoAnswer,

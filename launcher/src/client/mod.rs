@@ -398,7 +398,12 @@ impl<'a> Client<'a> {
             return Err(StreamError::OlderBox(self.protocol).into());
         }
         let mut frame = Vec::new();
-        message.write(&mut frame).map_err(OsError::system("send a request to the supervisor"))?;
+        message.write(&mut frame).map_err(|error| match (message, error.kind()) {
+            (HostMessage::Exec(_), ErrorKind::InvalidInput) => {
+                ClientError::Command(error.to_string())
+            }
+            _ => OsError::system("send a request to the supervisor")(error).into(),
+        })?;
         self.write(&frame)
     }
 

@@ -166,7 +166,7 @@ fn run(
     input: Option<Input>,
     stdout: Box<dyn Sink>,
 ) -> Result<(), ClientError> {
-    let argv = ["skills".to_owned()].into_iter().chain(argument).collect();
+    let argv = ["skills".to_owned()].into_iter().chain(argument);
     let exec = Exec::new(ComponentName::Agent, argv);
     let done =
         builtin::run(client, Exec { builtin: Some(Builtin::Skills(task)), ..exec }, input, stdout)?;

@@ -1,13 +1,18 @@
 //! The report of a run: the budget as a table, and the whole run as one JSON object.
 
+use std::borrow::Cow;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use box_contract::wire::Exited;
 use box_contract::{BoxConfig, Budget, ComponentName, ComponentPlan, Health, Phase, Phases};
 use box_digest::Digest;
 use safe_text::secrets::mask_words;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use crate::opened::verify::{Verification, Verified};
@@ -92,11 +97,33 @@ pub fn shown_duration(duration: Duration) -> String {
     format!("{:.1} s", duration.as_secs_f64())
 }
 
+/// The words of a command in a report. If one of them is not UTF-8, all of them are also there with all their bytes.
+#[derive(Debug)]
+struct Words(Vec<OsString>);
+
+impl Serialize for Words {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let is_text = self.0.iter().all(|it| it.to_str().is_some());
+        let argv = self.0.iter().map(|it| it.to_string_lossy()).collect();
+        let bytes = self.0.iter().filter(|_| !is_text);
+        let argv_base64 = bytes.map(|it| BASE64_STANDARD.encode(it.as_bytes())).collect();
+        ReportedWords { argv, argv_base64 }.serialize(serializer)
+    }
+}
+
+#[derive(Serialize)]
+struct ReportedWords<'a> {
+    argv: Vec<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    argv_base64: Vec<String>,
+}
+
 /// A command that was run, and its end.
 #[derive(Debug, Serialize)]
 pub struct CommandReport {
     component: ComponentName,
-    argv: Vec<String>,
+    #[serde(flatten)]
+    argv: Words,
     status: u8,
     oom_killed: bool,
     disk_full: bool,
@@ -112,7 +139,7 @@ impl CommandReport {
     /// Returns the report of a command that has ended. It contains the output that `output` has captured.
     pub fn new(
         component: ComponentName,
-        argv: Vec<String>,
+        argv: Vec<OsString>,
         exit: Exited,
         taken: Duration,
         output: &Route,
@@ -122,7 +149,7 @@ impl CommandReport {
         let output = output.captured();
         Self {
             component,
-            argv,
+            argv: Words(argv),
             status,
             oom_killed,
             disk_full,
@@ -200,6 +227,8 @@ fn with_plan(mut component: Value, plan: &ComponentPlan) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStringExt as _;
+
     use super::*;
     use box_contract::wire::{ProgramId, Stream};
     use testkit::test_box::config;
@@ -279,7 +308,8 @@ mod tests {
             disk_full: false,
             timed_out: false,
         };
-        let (argv, taken) = (vec!["sh".to_owned()], Duration::from_micros(1500));
+        let argv = [&b"sh"[..], b"\xFF"].map(|it| OsString::from_vec(it.to_vec()));
+        let (argv, taken) = (argv.to_vec(), Duration::from_micros(1500));
         let command = CommandReport::new(ComponentName::Business, argv, exit, taken, &output);
         assert!(command.code() == 3 && command.lacked_memory());
         let (digest, socket) = (Digest::from_bytes([1; 32]), Path::new("/run/a.sock"));
@@ -303,7 +333,8 @@ mod tests {
             },
             "business": {"hostname": "agent-host", "argv": ["/agent"], "port": null, "health": null},
             "command": {
-                "component": "business", "argv": ["sh"], "status": 3, "oom_killed": true, "disk_full": false,
+                "component": "business", "argv": ["sh", "\u{fffd}"], "argv_base64": ["c2g=", "/w=="],
+                "status": 3, "oom_killed": true, "disk_full": false,
                 "timed_out": false, "duration_ms": 1.5,
                 "stdout": "hi\u{fffd}", "stdout_base64": "aGn/", "stderr": "", "truncated": false,
             },

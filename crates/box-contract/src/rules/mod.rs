@@ -1,6 +1,8 @@
 //! The syntax rules and bounds that several programs check.
 
+use std::ffi::{OsStr, OsString};
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
 use crate::defaults::SEARCH_PATH;
 
@@ -261,15 +263,32 @@ pub fn search_path(env: &[String]) -> &str {
     env.iter().find_map(|variable| variable.strip_prefix("PATH=")).unwrap_or(SEARCH_PATH)
 }
 
+/// Like [`search_path`], for variables that need not be UTF-8.
+pub fn search_path_of(env: &[OsString]) -> &OsStr {
+    let value = env.iter().find_map(|it| it.as_bytes().strip_prefix(b"PATH="));
+    value.map_or(OsStr::new(SEARCH_PATH), OsStr::from_bytes)
+}
+
 /// Returns the paths at which a program is searched, in order: the program itself if it contains a slash, and otherwise
 /// its name in each absolute directory of the search path.
 pub fn program_paths(program: &str, search_path: &str) -> Vec<String> {
-    if program.contains('/') {
+    let paths = program_paths_of(OsStr::new(program), OsStr::new(search_path));
+    paths.into_iter().filter_map(|it| it.into_string().ok()).collect()
+}
+
+/// Like [`program_paths`], for names that need not be UTF-8.
+pub fn program_paths_of(program: &OsStr, search_path: &OsStr) -> Vec<OsString> {
+    let (name, search_path) = (program.as_bytes(), search_path.as_bytes());
+    if name.contains(&b'/') {
         return vec![program.to_owned()];
     }
-    let is_searched = |directory: &&str| directory.starts_with('/') && !program.is_empty();
-    let absolute = search_path.split(':').filter(is_searched);
-    absolute.map(|directory| format!("{}/{program}", directory.trim_end_matches('/'))).collect()
+    let is_searched = |directory: &&[u8]| directory.starts_with(b"/") && !name.is_empty();
+    let absolute = search_path.split(|it| *it == b':').filter(is_searched);
+    let in_directory = |directory: &[u8]| {
+        let end = directory.iter().rposition(|it| *it != b'/').map_or(0, |last| last + 1);
+        OsString::from_vec([&directory[..end], b"/", name].concat())
+    };
+    absolute.map(in_directory).collect()
 }
 
 /// The minimum size of the disk for the components' roots, in bytes.
@@ -309,6 +328,10 @@ mod tests {
         assert_eq!(default.first().map(String::as_str), Some("/usr/local/sbin/sh"));
         assert_eq!(default.last().map(String::as_str), Some("/bin/sh"));
         assert_eq!(program_paths("", search_path(&env)), Vec::<String>::new());
+        let env = [b"A=1".to_vec(), b"PATH=/\xFF".to_vec()].map(OsString::from_vec);
+        let path = OsString::from_vec(b"/\xFF/\xFE".to_vec());
+        assert_eq!(program_paths_of(OsStr::from_bytes(b"\xFE"), search_path_of(&env)), [path]);
+        assert_eq!(search_path_of(&[]), search_path(&[]));
     }
 
     #[test]

@@ -1,16 +1,21 @@
 //! A command in a component: its start, its input, and its exit.
 
+use std::ffi::OsString;
 use std::io;
 
 use serde::{Deserialize, Serialize};
 
 use super::frame::{Body, invalid, put};
 use super::program_id::{ProgramId, one_byte};
+use super::sizes::{MAX_FRAME, MAX_WORDS};
+use super::words;
 use crate::{ComponentName, exit};
 
 /// A command to run in a component. An absent `workdir` or `user` has the value of the component's plan.
+///
+/// The words of a command need not be UTF-8. It is not a value of serde, because JSON can have only the words that are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(remote = "Self", deny_unknown_fields)]
 pub struct Exec {
     /// The id of the command: one of [`ProgramId::of_commands`] that no running command has. [`Output`](super::Output)
     /// and [`Exited`] contain it.
@@ -19,13 +24,14 @@ pub struct Exec {
     /// The component in which the command runs, with its namespaces and limits.
     pub component: ComponentName,
     /// The program and its arguments.
-    pub argv: Vec<String>,
+    #[serde(with = "words")]
+    pub argv: Vec<OsString>,
     /// Variables as `NAME=VALUE`. They take precedence over the component's environment.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub env: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "words")]
+    pub env: Vec<OsString>,
     /// The working directory.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workdir: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "words::one")]
+    pub workdir: Option<OsString>,
     /// The user, as [`accounts::resolve`](crate::accounts::resolve) reads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
@@ -46,7 +52,11 @@ pub struct Exec {
 impl Exec {
     /// Creates a command for a connection that runs only this command ([`ProgramId::COMMAND`]). Its environment, working
     /// directory and user are those of the component's plan. Its standard input is empty.
-    pub fn new(component: ComponentName, argv: Vec<String>) -> Self {
+    pub fn new<W: Into<OsString>>(
+        component: ComponentName,
+        argv: impl IntoIterator<Item = W>,
+    ) -> Self {
+        let argv = argv.into_iter().map(Into::into).collect();
         Self {
             id: ProgramId::COMMAND,
             component,
@@ -59,6 +69,100 @@ impl Exec {
             timeout_ms: None,
             builtin: None,
         }
+    }
+
+    /// Returns whether every version of the protocol can carry the command: it fits into a frame as JSON.
+    pub(super) fn is_short(&self) -> bool {
+        self.json().is_ok_and(|json| json.len() < MAX_FRAME)
+    }
+
+    fn json(&self) -> io::Result<Vec<u8>> {
+        let mut json = Vec::new();
+        Self::serialize(self, &mut serde_json::Serializer::new(&mut json))?;
+        Ok(json)
+    }
+
+    fn words(&self) -> impl Iterator<Item = &OsString> {
+        self.argv.iter().chain(&self.env).chain(&self.workdir)
+    }
+
+    /// Returns the body of the command's frame, which [`Self::decoded`] reads.
+    ///
+    /// # Errors
+    /// `InvalidInput` if the words have more than [`MAX_WORDS`] bytes.
+    pub fn encoded(&self) -> io::Result<Vec<u8>> {
+        let mut body = Vec::new();
+        self.encode(&mut body)?;
+        Ok(body)
+    }
+
+    /// Returns the command of a frame's body.
+    ///
+    /// # Errors
+    /// `InvalidData`.
+    pub fn decoded(body: Vec<u8>) -> io::Result<Self> {
+        Self::decode(body)
+    }
+}
+
+/// The first byte of a long command's body.
+const LONG: u8 = 0;
+
+impl Body for Exec {
+    const MAX: usize = MAX_FRAME + MAX_WORDS;
+
+    fn encode(&self, frame: &mut Vec<u8>) -> io::Result<()> {
+        if let Ok(json) = self.json()
+            && json.len() < MAX_FRAME
+        {
+            frame.extend_from_slice(&json);
+            return Ok(());
+        }
+        let refused = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
+        let size: usize = self.words().map(|it| it.len() + 1).sum();
+        if size > MAX_WORDS {
+            return Err(refused(format!(
+                "the command's arguments and variables have {size} bytes, and a program gets at most {MAX_WORDS}"
+            )));
+        }
+        let head = Self { argv: Vec::new(), env: Vec::new(), workdir: None, ..self.clone() };
+        frame.push(LONG);
+        for list in [&self.argv, &self.env] {
+            let count = u32::try_from(list.len()).map_err(io::Error::other)?;
+            frame.extend_from_slice(&count.to_le_bytes());
+        }
+        frame.extend_from_slice(&head.json()?);
+        frame.push(0);
+        if !words::join(self.words(), frame) {
+            return Err(refused("an argument or a variable has a NUL byte".to_owned()));
+        }
+        Ok(())
+    }
+
+    fn decode(body: Vec<u8>) -> io::Result<Self> {
+        let Some((&LONG, rest)) = body.split_first() else {
+            let mut json = serde_json::Deserializer::from_slice(&body);
+            let exec = Self::deserialize(&mut json).and_then(|it| json.end().map(|()| it));
+            return exec.map_err(|error| invalid(&error.to_string()));
+        };
+        let malformed = || invalid("a malformed long command");
+        let (arguments, rest) = rest.split_first_chunk().ok_or_else(malformed)?;
+        let (variables, rest) = rest.split_first_chunk().ok_or_else(malformed)?;
+        let count = |it: &[u8; 4]| usize::try_from(u32::from_le_bytes(*it)).ok();
+        let (arguments, variables) =
+            count(arguments).zip(count(variables)).ok_or_else(malformed)?;
+        let end = rest.iter().position(|it| *it == 0).ok_or_else(malformed)?;
+        let head = Self::decode(rest[..end].to_vec())?;
+        let mut argv = words::split(&rest[end + 1..]).ok_or_else(malformed)?;
+        let directories =
+            argv.len().checked_sub(arguments).and_then(|it| it.checked_sub(variables));
+        let workdir = match directories {
+            Some(0) => None,
+            Some(1) => argv.pop(),
+            _ => return Err(malformed()),
+        };
+        let env = argv.split_off(arguments);
+        Ok(Self { argv, env, workdir, ..head })
     }
 }
 

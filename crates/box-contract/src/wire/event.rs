@@ -1,12 +1,15 @@
 //! The events of a box and the trajectories of its agent, for the run's logs.
 
+use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 
 use serde::{Deserialize, Serialize};
 
 use super::command::{Builtin, Exec, Exited};
 use super::frame::{Body, invalid, put};
 use super::program_id::ProgramId;
+use super::words::base64;
 use crate::logs::is_trajectory_name;
 use crate::{ComponentName, named_enum};
 
@@ -27,9 +30,13 @@ pub struct GuestEvent {
     /// The caller of the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Caller>,
-    /// The command's program. If the agent is the caller, its arguments follow, up to 1 KiB in all.
+    /// The command's program. If the agent is the caller, its arguments follow, up to 1 KiB in all. Bytes that are not
+    /// UTF-8 are replaced by U+FFFD.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub argv: Vec<String>,
+    /// All bytes of the words in `argv`, in base64, if one of them is not UTF-8.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub argv_base64: Vec<String>,
     /// The built-in command that runs instead of a program.
     #[serde(rename = "own", default, skip_serializing_if = "Option::is_none")]
     pub builtin: Option<Builtin>,
@@ -82,6 +89,7 @@ impl GuestEvent {
             command: None,
             by: None,
             argv: Vec::new(),
+            argv_base64: Vec::new(),
             builtin: None,
             status: None,
             timed_out: false,
@@ -97,10 +105,14 @@ impl GuestEvent {
             (Caller::Host, None) => exec.argv.get(..1).unwrap_or_default(),
             (Caller::Host, Some(_)) => &[],
         };
+        let argv = cut(argv);
+        let is_text = argv.iter().all(|it| it.to_str().is_some());
+        let bytes = argv.iter().filter(|_| !is_text).map(|it| base64(it.as_bytes()));
         Self {
             command: Some(number),
             by: Some(by),
-            argv: cut(argv),
+            argv: argv.iter().map(|it| it.to_string_lossy().into_owned()).collect(),
+            argv_base64: bytes.collect(),
             builtin: exec.builtin,
             ..Self::new(exec.component, GuestEventKind::Command)
         }
@@ -118,15 +130,15 @@ impl GuestEvent {
 }
 
 /// Returns the words of a command that fit into an event. The last word may be cut.
-fn cut(words: &[String]) -> Vec<String> {
+fn cut(words: &[OsString]) -> Vec<&OsStr> {
     let mut room = MAX_ARGV_BYTES;
     let mut fitting = Vec::new();
     for word in words {
         if room == 0 {
             break;
         }
-        let end = word.floor_char_boundary(room);
-        fitting.push(word[..end].to_owned());
+        let end = word.to_str().map_or(room.min(word.len()), |it| it.floor_char_boundary(room));
+        fitting.push(OsStr::from_bytes(&word.as_bytes()[..end]));
         // An empty word is counted as one byte. After a word that was cut, no room is left.
         room = if end == word.len() { room.saturating_sub(end.max(1)) } else { 0 };
     }
@@ -164,10 +176,11 @@ impl Body for Trajectory {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStringExt as _;
+
     use super::*;
 
     fn exec(argv: &[&str]) -> Exec {
-        let argv = argv.iter().map(|&it| it.to_owned()).collect();
         Exec::new(ComponentName::Business, argv)
     }
 
@@ -176,13 +189,13 @@ mod tests {
         let command = exec(&["node", "--token=x"]);
         assert_eq!(
             GuestEvent::of_command(ProgramId(300), &command, Caller::Agent).argv,
-            command.argv
+            ["node", "--token=x"]
         );
         assert_eq!(GuestEvent::of_command(ProgramId(7), &command, Caller::Host).argv, ["node"]);
         let builtin = Exec { builtin: Some(Builtin::Check), ..command };
         assert_eq!(
             GuestEvent::of_command(ProgramId(300), &builtin, Caller::Agent).argv,
-            builtin.argv
+            ["node", "--token=x"]
         );
         assert_eq!(GuestEvent::of_command(ProgramId(7), &builtin, Caller::Host).argv, [""; 0]);
         assert_eq!(GuestEvent::of_command(ProgramId(7), &exec(&[]), Caller::Host).argv, [""; 0]);
@@ -191,13 +204,24 @@ mod tests {
     #[test]
     fn long_commands_are_cut_where_a_character_ends() {
         let long = "é".repeat(MAX_ARGV_BYTES);
-        let words = |all: &[&str]| all.iter().map(|&it| it.to_owned()).collect::<Vec<_>>();
+        let words = |all: &[&str]| all.iter().map(OsString::from).collect::<Vec<_>>();
         assert_eq!(
             cut(&words(&["a", &long, "b"])),
-            words(&["a", &long[..MAX_ARGV_BYTES - 2]]).as_slice()
+            ["a", &long[..MAX_ARGV_BYTES - 2]].map(OsStr::new)
         );
-        assert_eq!(cut(&vec![String::new(); 5000]).len(), MAX_ARGV_BYTES);
+        assert_eq!(cut(&vec![OsString::new(); 5000]).len(), MAX_ARGV_BYTES);
         assert_eq!(cut(&words(&["a", "", "b"])), ["a", "", "b"]);
+    }
+
+    #[test]
+    fn words_that_are_not_text_are_there_with_all_bytes() {
+        let words = [b"ls".to_vec(), b"\xFF\xFE".to_vec()].map(OsString::from_vec);
+        let command = Exec::new(ComponentName::Business, words);
+        let event = GuestEvent::of_command(ProgramId(300), &command, Caller::Agent);
+        assert_eq!(event.argv, ["ls", "\u{FFFD}\u{FFFD}"]);
+        assert_eq!(event.argv_base64, ["bHM=", "//4="]);
+        let event = GuestEvent::of_command(ProgramId(7), &command, Caller::Host);
+        assert_eq!((event.argv.len(), event.argv_base64.len()), (1, 0));
     }
 
     #[test]

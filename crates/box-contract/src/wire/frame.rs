@@ -16,6 +16,9 @@ const USUAL: usize = 256;
 
 /// The body of a frame, after its kind.
 pub(super) trait Body: Sized {
+    /// The maximum length of a frame with this body, after its length field.
+    const MAX: usize = MAX_FRAME;
+
     /// Appends the body to a frame.
     fn encode(&self, frame: &mut Vec<u8>) -> io::Result<()>;
     fn decode(body: Vec<u8>) -> io::Result<Self>;
@@ -46,30 +49,66 @@ pub(super) fn invalid(what: &str) -> io::Error {
 }
 
 /// Writes a frame in one call, so that one packet carries it. The encoded frame is cleared from memory afterwards.
-pub(super) fn write_frame(writer: &mut impl Write, kind: u8, body: &impl Body) -> io::Result<()> {
+pub(super) fn write_frame<B: Body>(writer: &mut impl Write, kind: u8, body: &B) -> io::Result<()> {
     let too_long = || io::Error::new(io::ErrorKind::InvalidInput, "the message is too long");
     let mut frame = Zeroizing::new(Vec::with_capacity(USUAL));
     frame.extend_from_slice(&[0, 0, 0, 0, kind]);
     body.encode(&mut frame)?;
     let length = frame.len() - PREFIX;
-    if length > MAX_FRAME {
+    if length > B::MAX {
         return Err(too_long());
     }
     frame[..PREFIX].copy_from_slice(&u32::try_from(length).map_err(|_| too_long())?.to_le_bytes());
     writer.write_all(&frame)
 }
 
-/// Reads a frame. Returns `None` if the stream ends before it.
-pub(super) fn read_frame(reader: &mut impl Read) -> io::Result<Option<(u8, Vec<u8>)>> {
+/// Reads a frame. Returns `None` if the stream ends before it. `limits` has the maximum length of each kind.
+pub(super) fn read_frame(
+    reader: &mut impl Read,
+    limits: &[(u8, usize)],
+) -> io::Result<Option<(u8, Vec<u8>)>> {
     let Some(prefix) = read_prefix(reader)? else { return Ok(None) };
     let length = usize::try_from(u32::from_le_bytes(prefix)).unwrap_or(usize::MAX);
-    if length == 0 || length > MAX_FRAME {
-        return Err(invalid(&format!("a frame of {length} bytes")));
+    let refused = || invalid(&format!("a frame of {length} bytes"));
+    let longest = limits.iter().map(|(_, limit)| *limit).fold(MAX_FRAME, usize::max);
+    if length == 0 || length > longest {
+        return Err(refused());
     }
-    let mut frame = vec![0; length];
-    reader.read_exact(&mut frame)?;
-    // Removes the kind in place, because a copy of a secret would stay in memory.
-    Ok(Some((frame.remove(0), frame)))
+    let mut kind = [0];
+    reader.read_exact(&mut kind)?;
+    let limit = limits.iter().find(|(of, _)| [*of] == kind).map_or(MAX_FRAME, |(_, limit)| *limit);
+    if length > limit {
+        return Err(refused());
+    }
+    let length = length - kind.len();
+    if length > MAX_FRAME {
+        return Ok(Some((kind[0], read_long(reader, length)?)));
+    }
+    // Not reallocated, because each reallocation would leave a copy of a secret in memory.
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    Ok(Some((kind[0], body)))
+}
+
+/// Reads the body of a long frame.
+fn read_long(reader: &mut impl Read, length: usize) -> io::Result<Vec<u8>> {
+    let mut body = Vec::new();
+    reader.take(u64::try_from(length).unwrap_or(u64::MAX)).read_to_end(&mut body)?;
+    match length - body.len() {
+        0 => Ok(body),
+        missing => Err(io::Error::new(ErrorKind::UnexpectedEof, Missing(missing))),
+    }
+}
+
+/// How many bytes are missing at the end of the stream.
+#[derive(Debug, thiserror::Error)]
+#[error("the stream ends {0} bytes too early")]
+struct Missing(usize);
+
+impl Missing {
+    fn of(error: &io::Error) -> Option<usize> {
+        error.get_ref()?.downcast_ref().map(|Self(missing)| *missing)
+    }
 }
 
 /// Reads the length field. Returns `None` if the stream ends before its first byte.
@@ -89,11 +128,14 @@ pub struct Frames {
     received: Vec<u8>,
     /// The number of bytes of `received` that are already decoded.
     taken: usize,
+    /// How long `received` has to be before the frame after these can be whole.
+    wanted: usize,
 }
 
 impl Frames {
     /// Appends received bytes.
     pub fn push(&mut self, data: &[u8]) {
+        self.wanted = self.wanted.saturating_sub(self.taken);
         self.received.drain(..std::mem::take(&mut self.taken));
         self.received.extend_from_slice(data);
     }
@@ -101,6 +143,11 @@ impl Frames {
     /// Returns whether the buffer contains an incomplete frame.
     pub const fn is_inside_frame(&self) -> bool {
         self.taken < self.received.len()
+    }
+
+    /// Returns the number of bytes that are not decoded yet.
+    pub const fn waiting(&self) -> usize {
+        self.received.len() - self.taken
     }
 
     /// Decodes the first frame with a message's `read` function, or returns `None` if the frame is incomplete. An
@@ -130,9 +177,17 @@ impl Frames {
         read: impl FnOnce(&mut &[u8]) -> io::Result<Option<T>>,
     ) -> io::Result<Option<T>> {
         let mut rest = &self.received[self.taken..];
+        // A long frame arrives in many parts, and is decoded once.
+        if self.received.len() < self.wanted {
+            return Ok(None);
+        }
         match read(&mut rest) {
-            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(None),
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+                self.wanted = self.received.len() + Missing::of(&error).unwrap_or_default();
+                Ok(None)
+            }
             read => {
+                self.wanted = 0;
                 self.taken = self.received.len() - rest.len();
                 read
             }

@@ -5,7 +5,7 @@
 //! whose id for the client is [`ProgramId::COMMAND`]. The format of a frame is
 //!
 //! ```text
-//! length: u32 little-endian   the length of kind and body, 1 to MAX_FRAME
+//! length: u32 little-endian   the length of kind and body, 1 to MAX_FRAME; of a long command, to MAX_FRAME + MAX_WORDS
 //! kind:   u8                  the kind of the message
 //! body:   JSON, except for
 //!         Output:     id u8, stream u8, bytes
@@ -15,10 +15,22 @@
 //!         Variable:   index u8, then nothing, or `=` and the value
 //!         TaskResult: bytes
 //!         Trajectory: the name's length u8, name, bytes
+//!         Exec:       JSON, or for a long command as below
 //! ```
 //!
 //! For example, if the agent writes the three bytes `hi\n` to its standard output, the frame is
 //! `06 00 00 00 03 00 01 68 69 0a`.
+//!
+//! **Long commands.** A command that does not fit into MAX_FRAME as JSON, or has a word that is not UTF-8, has another
+//! body since protocol 10. Only the messages to init have such frames: those of the guest have at most MAX_FRAME.
+//!
+//! ```text
+//! 0:         u8                  where JSON would have `{`
+//! arguments: u32 little-endian   how many arguments there are
+//! variables: u32 little-endian   how many variables there are
+//! JSON, then a NUL byte          the command without its words
+//! words, each with a NUL byte    the arguments, the variables, and the working directory, if there is one
+//! ```
 //!
 //! **Flow control.** The VMM handles all connections of a box in one loop, which blocks if one of their sockets is
 //! full. A program's unread output is therefore bounded by a window that fits into a socket's buffer. Init sends at
@@ -85,7 +97,8 @@ macro_rules! messages {
             /// Returns the reader's error, `UnexpectedEof` if the stream ends inside a frame, or `InvalidData` if the
             /// frame is malformed or of an unknown kind.
             pub fn read(reader: &mut impl Read) -> io::Result<Option<Self>> {
-                let Some((kind, body)) = read_frame(reader)? else { return Ok(None) };
+                let limits = [$(($kind, <$body as Body>::MAX)),+];
+                let Some((kind, body)) = read_frame(reader, &limits)? else { return Ok(None) };
                 Ok(Some(match kind {
                     $($kind => Self::$message(Body::decode(body)?),)+
                     other => return Err(invalid(&format!("a frame of the unknown kind {other}"))),
@@ -149,6 +162,7 @@ mod secret;
 mod sizes;
 mod usage;
 mod variable;
+mod words;
 
 pub use client::{
     CLIENT_PROTOCOL, ClientMessage, Follow, Greeting, HandOver, Handed, RuleChange, TakeOver,
@@ -170,7 +184,7 @@ pub use network::{
 pub use output::{Output, Stream, Window, output_cost};
 pub use program_id::ProgramId;
 pub use secret::{MAX_SECRET, MAX_SECRETS, Secret, SecretError, TOO_MANY_SECRETS, check_secret};
-pub use sizes::{FRAME_COST, INPUT_WINDOW, MAX_FRAME, MAX_OUTPUT, WINDOW};
+pub use sizes::{FRAME_COST, INPUT_WINDOW, MAX_FRAME, MAX_OUTPUT, MAX_WORDS, WINDOW};
 pub use usage::{ComponentUsage, Measure, Usage};
 pub use variable::{
     MAX_VALUE, MAX_VARIABLES, TOO_MANY_VARIABLES, Variable, VariableError, check_value,
@@ -273,6 +287,7 @@ impl HostMessage {
     /// Returns the first supported protocol version that has this message.
     pub fn since(&self) -> u32 {
         match self {
+            Self::Exec(exec) if !exec.is_short() => 10,
             Self::Variable(_) => 8,
             Self::FilePart(_) => 10,
             Self::Mounts(mounts) if !mounts.files.is_empty() => 10,

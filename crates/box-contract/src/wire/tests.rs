@@ -1,5 +1,8 @@
 //! Tests that frames read back, and that hostile frames are refused.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt as _;
+
 use super::*;
 use crate::{ComponentName, Scope};
 use proptest::prelude::*;
@@ -91,9 +94,10 @@ fn a_caller_reads_what_init_sends_about_a_command() {
 
 #[test]
 fn host_messages_read_back_and_name_their_protocol() {
-    let argv = vec!["sh".to_owned(), "-c".to_owned(), "exit 3".to_owned()];
-    let exec = Exec::new(ComponentName::Business, argv);
+    let exec = Exec::new(ComponentName::Business, ["sh", "-c", "exit 3"]);
     let size = TerminalSize { rows: 24, columns: 80 };
+    let long = Exec::new(ComponentName::Agent, vec!["a\n".repeat(MAX_FRAME / 2); 3]);
+    let bytes = Exec { workdir: Some(OsString::from_vec(vec![b'/', 0xFF])), ..exec.clone() };
     let pack = Exec { builtin: Some(Builtin::Pack), ..exec.clone() };
     let load = Exec { builtin: Some(Builtin::Skills(SkillTask::Load)), ..exec.clone() };
     let mount = Mount { source: MountSource::Disk(1), guest: "/data".into(), scope: Scope::Both };
@@ -106,6 +110,8 @@ fn host_messages_read_back_and_name_their_protocol() {
     for (message, since) in [
         (HostMessage::Exec(exec.clone()), 2),
         (HostMessage::Exec(Exec { terminal: Some(size), stdin: true, ..exec }), 2),
+        (HostMessage::Exec(long), 10),
+        (HostMessage::Exec(bytes), 10),
         (HostMessage::Exec(pack), 3),
         (HostMessage::Exec(load), 4),
         (HostMessage::Signal(Signal { id: ProgramId::AGENT, signal: 15 }), 2),
@@ -157,7 +163,7 @@ fn ids_of_programs_are_on_the_wire_as_they_have_always_been() {
     assert_eq!(written(&GuestMessage::Exited(exited)), frame(4, json));
     let credit = Credit { id: ProgramId(255), bytes: 9 };
     assert_eq!(written(&GuestMessage::Credit(credit)), frame(6, r#"{"id":255,"bytes":9}"#));
-    let exec = Exec::new(ComponentName::Agent, vec!["true".into()]);
+    let exec = Exec::new(ComponentName::Agent, ["true"]);
     let exec = Exec { id: ProgramId(254), ..exec };
     let json = r#"{"id":254,"component":"agent","argv":["true"]}"#;
     assert_eq!(sent(&HostMessage::Exec(exec)), frame(65, json));
@@ -194,9 +200,96 @@ fn frame(kind: u8, body: &str) -> Vec<u8> {
 /// An init of the previous protocol version refuses unknown fields.
 #[test]
 fn a_command_is_as_the_previous_protocol_has_it() {
-    let exec = Exec::new(ComponentName::Agent, vec!["true".into()]);
-    let json = serde_json::to_string(&exec).unwrap();
-    assert_eq!(json, r#"{"id":1,"component":"agent","argv":["true"]}"#);
+    let exec = Exec::new(ComponentName::Agent, ["true"]);
+    let json = exec.encoded().unwrap();
+    assert_eq!(json, br#"{"id":1,"component":"agent","argv":["true"]}"#);
+    let exec = Exec { env: vec!["A=1".into()], workdir: Some("/".into()), ..exec };
+    let json = r#"{"id":1,"component":"agent","argv":["true"],"env":["A=1"],"workdir":"/"}"#;
+    assert_eq!(exec.encoded().unwrap(), json.as_bytes());
+}
+
+#[test]
+fn a_command_is_as_long_as_linux_can_pass_on_and_no_longer() {
+    let words = |size| {
+        let whole = vec!["x".repeat(99_999); size / 100_000];
+        Exec::new(ComponentName::Agent, whole.into_iter().chain(["x".repeat(size % 100_000 - 1)]))
+    };
+    let mut frame = Vec::new();
+    let longest = HostMessage::Exec(words(MAX_WORDS));
+    longest.write(&mut frame).unwrap();
+    assert_eq!(HostMessage::read(&mut frame.as_slice()).unwrap(), Some(longest));
+    let error = words(MAX_WORDS + 1).encoded().unwrap_err();
+    assert!(error.to_string().ends_with("2097153 bytes, and a program gets at most 2097152"));
+    let nul = Exec::new(ComponentName::Agent, [OsString::from_vec(b"\xFF\0".to_vec())]);
+    assert!(nul.encoded().unwrap_err().to_string().contains("NUL"));
+}
+
+#[test]
+fn a_long_frame_arrives_in_parts() {
+    let exec = Exec::new(ComponentName::Agent, vec!["x".repeat(100_000); 20]);
+    let mut bytes = Vec::new();
+    HostMessage::Exec(exec.clone()).write(&mut bytes).unwrap();
+    HostMessage::Measure(Measure {}).write(&mut bytes).unwrap();
+    let (mut frames, mut read) = (Frames::default(), Vec::new());
+    for part in bytes.chunks(4099) {
+        frames.push(part);
+        while let Some(message) = frames.next(|rest| HostMessage::read(rest)).unwrap() {
+            read.push(message);
+        }
+    }
+    assert_eq!(read, [HostMessage::Exec(exec), HostMessage::Measure(Measure {})]);
+    assert!(!frames.is_inside_frame());
+}
+
+#[test]
+fn only_a_command_may_be_long() {
+    let long = |kind: u8| {
+        let length = u32::try_from(MAX_FRAME + 1).unwrap();
+        [&length.to_le_bytes()[..], &[kind]].concat()
+    };
+    for kind in [3_u8, 4, 65, 200] {
+        let error = GuestMessage::read(&mut long(kind).as_slice()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{kind}");
+        let error = ClientMessage::read(&mut long(kind).as_slice()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{kind}");
+    }
+    for kind in [66_u8, 68, 74, 200] {
+        let error = HostMessage::read(&mut long(kind).as_slice()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{kind}");
+    }
+    let error = HostMessage::read(&mut long(65).as_slice()).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+    let length = u32::try_from(MAX_FRAME + MAX_WORDS + 1).unwrap().to_le_bytes();
+    let error = HostMessage::read(&mut [&length[..], &[65]].concat().as_slice()).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+}
+
+#[test]
+fn a_malformed_long_command_is_refused() {
+    let head = br#"{"id":1,"component":"agent","argv":[]}"#;
+    let body = |arguments: u32, variables: u32, rest: &[u8]| {
+        let (arguments, variables) = (arguments.to_le_bytes(), variables.to_le_bytes());
+        [&[0][..], &arguments, &variables, rest].concat()
+    };
+    let with = |words: &[u8]| [&head[..], &[0], words].concat();
+    let read = Exec::decoded(body(2, 1, &with(b"a\0\xFF\0A=1\0/tmp\0"))).unwrap();
+    assert_eq!(read.argv, [b"a".to_vec(), vec![0xFF]].map(OsString::from_vec));
+    assert_eq!((read.env.len(), read.workdir), (1, Some("/tmp".into())));
+    for malformed in [
+        vec![0],
+        vec![0; 9],
+        body(0, 0, head),
+        body(1, 0, &with(b"a")),
+        body(2, 0, &with(b"a\0")),
+        body(0, 0, &with(b"a\0b\0")),
+        body(u32::MAX, u32::MAX, &with(b"a\0")),
+        body(1, u32::MAX, &with(b"a\0")),
+        body(0, 0, &[0; 100]),
+        body(1, 0, b"{}\0a\0"),
+    ] {
+        let error = Exec::decoded(malformed.clone()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{malformed:?}");
+    }
 }
 
 #[test]
@@ -220,7 +313,36 @@ fn the_largest_output_and_input_fit() {
     HostMessage::Input(Input { id: ProgramId::AGENT, data }).write(&mut Vec::new()).unwrap();
 }
 
+/// Words as a command can have them: without NUL bytes.
+fn words(count: usize) -> impl Strategy<Value = Vec<OsString>> {
+    let word = proptest::collection::vec(1_u8.., 0..40).prop_map(OsString::from_vec);
+    proptest::collection::vec(word, 0..count)
+}
+
 proptest! {
+    #[test]
+    fn every_command_reads_back(
+        argv in words(5),
+        env in words(4),
+        workdir in proptest::option::of(words(1)),
+        many in 0..3_usize,
+    ) {
+        let argv = argv.into_iter().chain(vec!["\u{1}".repeat(30_000).into(); many]);
+        let workdir = workdir.and_then(|it| it.into_iter().next());
+        let exec = Exec { env, workdir, ..Exec::new(ComponentName::Business, argv) };
+        let mut frame = Vec::new();
+        HostMessage::Exec(exec.clone()).write(&mut frame).unwrap();
+        prop_assert_eq!(HostMessage::read(&mut frame.as_slice()).unwrap(), Some(HostMessage::Exec(exec)));
+    }
+
+    #[test]
+    fn no_long_command_makes_the_reader_panic(rest in proptest::collection::vec(any::<u8>(), 0..80)) {
+        drop(Exec::decoded([&[0][..], &rest].concat()));
+        let counts = rest.first_chunk::<8>().copied().unwrap_or_default().map(|it| it % 2);
+        let head = br#"{"id":1,"component":"agent","argv":[]}"#;
+        drop(Exec::decoded([&[0][..], &counts, head, &[0], &rest].concat()));
+    }
+
     #[test]
     fn no_bytes_make_the_reader_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         drop(GuestMessage::read(&mut bytes.as_slice()));

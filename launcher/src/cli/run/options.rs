@@ -1,5 +1,6 @@
 //! The options of `boxlaunch run`.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -29,7 +30,7 @@ use super::publish::PublishOption;
 use super::values::{
     disk_choice, entry_name, local_host, mebibytes, seconds, volume_place, whole_number,
 };
-use crate::cli::command::CommandOptions;
+use crate::cli::command::{CommandOptions, bytes};
 use crate::cli::error::Failure;
 use crate::cli::found;
 use crate::cli::pull::PullPolicy;
@@ -160,7 +161,7 @@ pub(crate) struct RunArgs {
     /// Set a variable that the box declares for launch, in each component that declares it; agent/NAME or business/NAME sets
     /// it in that component only. CMD gets it, too, and also variables that no component declares. A NAME alone takes the
     /// value that it has here.
-    #[arg(short, long = "env", value_name = "[COMPONENT/]NAME=VALUE", value_parser = EnvOption::parse)]
+    #[arg(short, long = "env", value_name = "[COMPONENT/]NAME=VALUE", value_parser = bytes(EnvOption::parse))]
     pub(in crate::cli) env: Vec<EnvOption>,
     /// Set the variables of a file, one NAME=VALUE on each line. A variable of -e takes precedence. May be repeated.
     #[arg(long = "env-file", value_name = "FILE")]
@@ -228,7 +229,7 @@ pub(crate) struct RunArgs {
     pub(in crate::cli) until_ready: bool,
     /// The command to run, and its arguments.
     #[arg(last = true, index = 2, value_name = "CMD")]
-    pub(in crate::cli) command: Vec<String>,
+    pub(in crate::cli) command: Vec<OsString>,
     #[command(flatten)]
     pub(in crate::cli) options: CommandOptions,
 }
@@ -351,7 +352,7 @@ impl RunArgs {
         words.push(bundle.to_owned());
         if !command.is_empty() {
             words.push("--".to_owned());
-            words.extend_from_slice(command);
+            words.extend(command.iter().map(|it| it.to_string_lossy().into_owned()));
         }
         words
     }

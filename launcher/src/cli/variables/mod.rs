@@ -2,8 +2,11 @@
 
 mod undeclared;
 
-use std::env::{self, VarError};
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fmt::Display;
 use std::io::Read as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use box_contract::assignment::Assignment;
@@ -26,24 +29,25 @@ pub(super) struct EnvOption {
     component: Option<ComponentName>,
     name: String,
     /// `None` if the value comes from boxlaunch's environment.
-    value: Option<String>,
+    value: Option<OsString>,
 }
 
 impl EnvOption {
     /// Parses the option's value.
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let Assignment { component, name, value } = Assignment::parse(text)?;
+    pub(super) fn parse(word: &OsStr) -> Result<Self, String> {
+        let mut parts = word.as_bytes().splitn(2, |it| *it == b'=');
+        let text = str::from_utf8(parts.next().unwrap_or_default());
+        let text = text.map_err(|_| "write a name of UTF-8 in front of the value")?;
+        let value = parts.next().map(|it| OsStr::from_bytes(it).to_owned());
+        let Assignment { component, name, .. } = Assignment::parse(text)?;
         if let Some(meant) = name.split_once('/').and_then(|(front, _)| near_component(front)) {
             return Err(format!("write {meant}/ in front of the name for the {meant} component"));
         }
-        if value.is_none() && matches!(env::var(name), Err(VarError::NotUnicode(_))) {
-            return Err("its value here is not UTF-8".to_owned());
-        }
-        Ok(Self { component, name: name.to_owned(), value: value.map(str::to_owned) })
+        Ok(Self { component, name: name.to_owned(), value })
     }
 
     /// Parses the value of `-e` of `exec`, which must not name a component.
-    pub(super) fn parse_of_command(text: &str) -> Result<Self, String> {
+    pub(super) fn parse_of_command(text: &OsStr) -> Result<Self, String> {
         let parsed = Self::parse(text)?;
         let is_narrow = parsed.component.is_some();
         if is_narrow {
@@ -66,7 +70,7 @@ impl EnvOption {
 
     /// Returns the variable with its value, or `None` if boxlaunch's environment lacks it.
     fn assigned(&self) -> Option<Assigned> {
-        let value = self.value.clone().or_else(|| env::var(&self.name).ok())?;
+        let value = self.value.clone().or_else(|| env::var_os(&self.name))?;
         let (component, name) = (self.component, self.name.clone());
         Some(Assigned { component, name, value, place: None })
     }
@@ -82,15 +86,22 @@ fn near_component(name: &str) -> Option<&'static str> {
 pub(super) struct Assigned {
     component: Option<ComponentName>,
     name: String,
-    value: String,
+    value: OsString,
     /// The file and line that set the variable. `None` if an option set it.
     place: Option<String>,
 }
 
 impl Assigned {
     /// Returns `NAME=VALUE` for a command, or `None` if the variable is for one component only.
-    pub(super) fn of_command(&self) -> Option<String> {
-        self.component.is_none().then(|| format!("{}={}", self.name, self.value))
+    pub(super) fn of_command(&self) -> Option<OsString> {
+        let of_all = self.component.is_none().then_some(());
+        of_all
+            .map(|()| [OsStr::new(&self.name), OsStr::new("="), &self.value].into_iter().collect())
+    }
+
+    /// Returns whether the value is not UTF-8. Only a command can have such a variable.
+    pub(super) fn has_bytes(&self) -> bool {
+        self.value.to_str().is_none()
     }
 
     /// Returns the variable as an option of a run that repeats this one. A value that looks like a secret is not repeated:
@@ -100,14 +111,14 @@ impl Assigned {
             return None;
         }
         let component = self.component.map_or_else(String::new, |it| format!("{}/", it.name()));
-        let is_secret = looks_secret(&self.name, &self.value);
+        let is_secret = looks_secret(&self.name, &self.value.to_string_lossy());
         Some(if is_secret { format!("--env={component}{}", self.name) } else { self.word() })
     }
 
     /// Returns the variable as an option of a command line.
     pub(super) fn word(&self) -> String {
         let component = self.component.map_or_else(String::new, |it| format!("{}/", it.name()));
-        format!("--env={component}{}={}", self.name, self.value)
+        format!("--env={component}{}={}", self.name, self.value.display())
     }
 }
 
@@ -135,7 +146,7 @@ fn of_file(path: &Path) -> Result<Vec<Assigned>, Failure> {
     let assigned = variables.into_iter().map(|(name, value)| {
         let line = text.get(..value.span.offset).map_or(1, |it| it.matches('\n').count() + 1);
         let place = Some(format!("{}:{line}", path.display()));
-        Assigned { component: None, name, value: value.value, place }
+        Assigned { component: None, name, value: value.value.into(), place }
     });
     Ok(assigned.collect())
 }
@@ -158,15 +169,15 @@ pub(super) fn given(
     let mut given: Vec<GivenVariable> = Vec::new();
     for it in assigned {
         for component in targets(plan, it.component, &it.name) {
-            check_value(&it.value).map_err(|error| {
-                usage(
-                    &format!("the variable {} cannot be given: {error}", it.name),
-                    "give another value",
-                )
-            })?;
+            let refused = |why: &dyn Display| {
+                let message = format!("the variable {} cannot be given: {why}", it.name);
+                usage(&message, "give another value")
+            };
+            let value = it.value.to_str().ok_or_else(|| refused(&"it is not UTF-8"))?;
+            check_value(value).map_err(|error| refused(&error))?;
             // The last value takes precedence, as in docker.
             given.retain(|other| (other.component, &other.name) != (component, &it.name));
-            let (name, value) = (it.name.clone(), it.value.clone());
+            let (name, value) = (it.name.clone(), value.to_owned());
             given.push(GivenVariable { component, name, value });
         }
     }
@@ -240,8 +251,12 @@ mod tests {
         plan
     }
 
+    fn parsed(text: &str) -> Result<EnvOption, String> {
+        EnvOption::parse(OsStr::new(text))
+    }
+
     fn with(options: &[&str], has_command: bool) -> Result<Vec<String>, String> {
-        let options: Vec<_> = options.iter().map(|it| EnvOption::parse(it).unwrap()).collect();
+        let options: Vec<_> = options.iter().map(|it| parsed(it).unwrap()).collect();
         let assigned = resolved(&[], &options).map_err(|error| error.text())?;
         let given = given(&assigned, &options, has_command, &plan()).and_then(|given| {
             Lack::check(lacking(&given, &options, &plan()).as_slice()).map(|()| given)
@@ -308,7 +323,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.env");
         std::fs::write(&path, "A=1\nB='2'\n").unwrap();
-        let option = EnvOption::parse("A=3").unwrap();
+        let option = parsed("A=3").unwrap();
         let all = resolved(std::slice::from_ref(&path), &[option]).unwrap();
         let words: Vec<_> = all.iter().filter_map(Assigned::of_command).collect();
         assert_eq!(words, ["A=1", "B=2", "A=3"]);
@@ -324,18 +339,31 @@ mod tests {
 
     #[test]
     fn variables_have_a_name_and_perhaps_a_component() {
-        let parsed = EnvOption::parse("agent/A=b=c").unwrap();
-        let words = parsed.assigned().map(|it| (it.word(), it.of_command()));
+        let of_agent = parsed("agent/A=b=c").unwrap();
+        let words = of_agent.assigned().map(|it| (it.word(), it.of_command()));
         assert_eq!(words, Some(("--env=agent/A=b=c".to_owned(), None)));
-        let other = EnvOption::parse("a/b=1").unwrap().assigned().unwrap();
-        assert_eq!(other.of_command().as_deref(), Some("a/b=1"));
+        let other = parsed("a/b=1").unwrap().assigned().unwrap();
+        assert_eq!(other.of_command(), Some("a/b=1".into()));
         for (misspelt, meant) in [("agnet/LOG=x", "agent"), ("buisness/LOG", "business")] {
-            let error = EnvOption::parse(misspelt).unwrap_err();
+            let error = parsed(misspelt).unwrap_err();
             assert!(error.starts_with(&format!("write {meant}/ in front")), "{error}");
         }
-        assert!(EnvOption::parse("").is_err() && EnvOption::parse("=b").is_err());
-        assert!(EnvOption::parse("agent/").is_err() && EnvOption::parse("agent/=b").is_err());
-        EnvOption::parse_of_command("agent/A=1").unwrap_err();
-        EnvOption::parse_of_command("A").unwrap();
+        assert!(parsed("").is_err() && parsed("=b").is_err());
+        assert!(parsed("agent/").is_err() && parsed("agent/=b").is_err());
+        EnvOption::parse_of_command(OsStr::new("agent/A=1")).unwrap_err();
+        EnvOption::parse_of_command(OsStr::new("A")).unwrap();
+    }
+
+    #[test]
+    fn a_value_need_not_be_utf_8_for_a_command_alone() {
+        let option = |bytes: &[u8]| EnvOption::parse(OsStr::from_bytes(bytes));
+        let assigned = option(b"OTHER=\xFF=").unwrap().assigned().unwrap();
+        assert_eq!(assigned.of_command().unwrap().as_bytes(), b"OTHER=\xFF=");
+        assert!(assigned.has_bytes());
+        assert!(given(&[assigned], &[], true, &plan()).unwrap().is_empty());
+        let assigned = option(b"LOG=\xFF").unwrap().assigned().unwrap();
+        let error = given(&[assigned], &[], true, &plan()).unwrap_err().text();
+        assert!(error.contains("the variable LOG cannot be given: it is not UTF-8"), "{error}");
+        option(b"\xFF=a").unwrap_err();
     }
 }

@@ -18,14 +18,15 @@ pub(super) struct Named<'a> {
 
 impl<'a> From<&'a Assigned> for Named<'a> {
     fn from(it: &'a Assigned) -> Self {
-        let (component, name, value) = (it.component, it.name.as_str(), Some(it.value.as_str()));
+        let (component, name, value) = (it.component, it.name.as_str(), it.value.to_str());
         Self { component, name, value, place: it.place.as_deref() }
     }
 }
 
 impl<'a> From<&'a EnvOption> for Named<'a> {
     fn from(it: &'a EnvOption) -> Self {
-        let (component, name, value) = (it.component, it.name.as_str(), it.value.as_deref());
+        let (component, name, value) =
+            (it.component, it.name.as_str(), it.value.as_ref().and_then(|it| it.to_str()));
         Self { component, name, value, place: None }
     }
 }
@@ -106,7 +107,7 @@ mod tests {
         let (name, scope, delivery) = ("API_KEY".to_owned(), Scope::Agent, SecretDelivery::Env);
         plan.secrets = vec![SecretPlan { name, scope, delivery }];
         plan.agent.launch_env = vec!["LOG".to_owned()];
-        let option = EnvOption::parse(option).unwrap();
+        let option = EnvOption::parse(std::ffi::OsStr::new(option)).unwrap();
         let error = Named { place, ..Named::from(&option) }.undeclared(&plan);
         assert_eq!(error.exit, 2);
         error.text()
