@@ -555,7 +555,8 @@ impl Store {
     }
 
     /// Notes a thin directory: a directory outside the store with a box whose blobs are in this store. This store keeps the blobs
-    /// while the directory exists. The path must be absolute.
+    /// while the directory exists. A collection can also be told that a directory stands for those in it
+    /// ([`Contents::thin_in`](crate::collect::Contents::thin_in)). The path must be absolute.
     ///
     /// # Errors
     /// [`StoreError::File`] and [`StoreError::Full`].

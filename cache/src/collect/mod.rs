@@ -59,6 +59,11 @@ pub trait Contents {
     /// Returns the box in the thin directory `directory`: its digest, and the blobs to which its manifest refers. `blobs` is the
     /// store's blob directory, which has the blobs that `directory` lacks. Returns `None` if there is no box in `directory`.
     fn thin(&self, directory: &Path, blobs: &Path) -> Option<(Digest, Vec<Digest>)>;
+
+    /// Returns the thin directories for which a directory that was noted in the store stands: by default itself.
+    fn thin_in(&self, directory: &Path) -> Vec<PathBuf> {
+        vec![directory.to_owned()]
+    }
 }
 
 /// The rules of a collection.

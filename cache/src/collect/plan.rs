@@ -250,8 +250,17 @@ impl<'s> Work<'s> {
             self.attachments.push(*digest);
         }
         self.names.extend(entry.labels.iter().map(|it| (it.text.clone(), Some(*digest))));
-        self.roots.extend(entry.directories.iter().map(|it| it.root.clone()));
+        self.release_roots(entry);
         self.release(&entry.blobs);
+    }
+
+    /// Removes the notes of a box's thin directories, except a note that stands for a directory of another box, too.
+    fn release_roots(&mut self, entry: &BoxEntry) {
+        let left = self.scan.boxes.iter().filter(|(digest, _)| !self.gone_boxes.contains(*digest));
+        let left: HashSet<_> =
+            left.flat_map(|(_, it)| &it.directories).map(|it| it.root.as_str()).collect();
+        let roots = entry.directories.iter().filter(|it| !left.contains(it.root.as_str()));
+        self.roots.extend(roots.map(|it| it.root.clone()));
     }
 
     fn remove_record(&mut self, key: ActionKey, entry: &RecordEntry) {

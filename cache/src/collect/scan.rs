@@ -123,7 +123,7 @@ pub(super) struct Scan {
 pub(super) struct Known {
     records: HashMap<ActionKey, (Stamp, Option<Arc<Refers>>)>,
     manifests: HashMap<Digest, Arc<[Digest]>>,
-    thin: HashMap<String, (Stamp, PathBuf, Option<ThinBox>)>,
+    thin: HashMap<String, (Stamp, Vec<(PathBuf, ThinBox)>)>,
 }
 
 /// The box of a thin directory: its digest, and the blobs to which it refers.
@@ -286,22 +286,27 @@ impl Scan {
             }
             let changed = item(&file).changed;
             let before = known.thin.get(&name).filter(|it| it.0 == stamp(&file)).cloned();
-            let (_, path, found) = match before {
+            let (_, found) = match before {
                 Some(known) => known,
                 None => {
                     let Some(path) = read_root(&directory.join(&name))? else {
                         self.gone.push((name, changed));
                         continue;
                     };
-                    let thin = (!is_gone(&path)).then(|| contents.thin(&path, &blobs)).flatten();
-                    let thin = thin.map(|(digest, blobs)| (digest, with(&digest, blobs)));
-                    (stamp(&file), path, thin)
+                    let places = contents.thin_in(&path).into_iter().filter(|it| !is_gone(it));
+                    let thin = places.filter_map(|path| {
+                        let (digest, blobs) = contents.thin(&path, &blobs)?;
+                        Some((path, (digest, with(&digest, blobs))))
+                    });
+                    (stamp(&file), thin.collect())
                 }
             };
-            known.thin.insert(name.clone(), (stamp(&file), path.clone(), found.clone()));
-            match found {
-                None => self.gone.push((name, changed)),
-                Some((digest, blobs)) => self.add_thin(digest, &blobs, Thin { root: name, path }),
+            known.thin.insert(name.clone(), (stamp(&file), found.clone()));
+            if found.is_empty() {
+                self.gone.push((name.clone(), changed));
+            }
+            for (path, (digest, blobs)) in found {
+                self.add_thin(digest, &blobs, Thin { root: name.clone(), path });
             }
         }
         Ok(())

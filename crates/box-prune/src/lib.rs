@@ -4,7 +4,9 @@
 mod cap;
 mod report;
 
-use std::path::Path;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use box_cache::StoreError;
 use box_cache::collect::{Collector, Contents, Report, Rules};
@@ -14,6 +16,11 @@ use box_layout::{Documents, Places};
 
 pub use cap::{Cap, VARIABLE, age};
 pub use report::{asked_lines, called, json, lines, over, size_line};
+
+/// The name of the directory with the records of boxlaunch, each of which is a directory.
+pub const RECORDS: &str = "boxes";
+/// The thin directory in a record's directory: the documents of a box that can be started again.
+pub const STARTED: &str = "box";
 
 /// Lists the blobs of boxes for the collector.
 #[derive(Debug, Clone, Copy)]
@@ -29,6 +36,16 @@ impl Contents for BoxContents {
         let documents = Documents::read(Places::new(directory, Some(blobs))).ok()?;
         let blobs = documents.manifest.blobs().into_iter().map(|it| it.digest);
         Some((documents.digest, blobs.collect()))
+    }
+
+    /// The directory with the records of boxlaunch stands for the boxes in it that can be started again.
+    fn thin_in(&self, directory: &Path) -> Vec<PathBuf> {
+        if directory.file_name() != Some(OsStr::new(RECORDS)) {
+            return vec![directory.to_owned()];
+        }
+        let records = fs::read_dir(directory).into_iter().flatten().flatten();
+        let places = records.map(|it| it.path().join(STARTED));
+        places.filter(|it| it.is_dir()).chain([directory.to_owned()]).collect()
     }
 }
 

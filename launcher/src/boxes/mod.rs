@@ -13,6 +13,7 @@
 //! <state>/boxes/NAME/network.log   decisions of the box's filter
 //! <state>/boxes/NAME/events.log    events that init reports
 //! <state>/boxes/NAME/atif.log      trajectories of the agent
+//! <state>/boxes/NAME/box/          the documents of a box that can be started again: a thin directory of its store
 //! ```
 //!
 //! There is no daemon. A supervisor that was killed leaves a lock file that no process has locked
@@ -29,6 +30,7 @@ mod refused;
 mod rename;
 mod resume;
 mod run_log;
+mod startable;
 mod starts;
 pub mod task;
 

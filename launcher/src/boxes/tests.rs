@@ -1,6 +1,8 @@
 use std::os::unix::fs::PermissionsExt as _;
 
+use box_cache::collect::Contents as _;
 use box_contract::wire::{Follow, Output, ProgramId, Stream};
+use box_prune::BoxContents;
 use egress_proxy::{Decision, Verdict};
 use testkit::test_box::{TestBox, config};
 
@@ -504,4 +506,27 @@ fn a_first_start_that_fails_keeps_neither_a_name_nor_a_disk() {
     assert!(!directory.join("disk").exists());
     assert_eq!(made.boxes().find("new").unwrap().error.as_deref(), Some("no kernel"));
     made.create("new").unwrap();
+}
+
+#[test]
+fn the_store_keeps_the_box_of_a_record_until_the_record_is_removed() {
+    let scene = Fixture::new();
+    let entry = scene.create("hello").unwrap();
+    let digest = entry.record.digest;
+    // Twice, because a box that is started again has them already.
+    entry.keep_documents(scene.made.path()).unwrap();
+    entry.keep_documents(scene.made.path()).unwrap();
+    entry.end(Some(0), None).unwrap();
+    let blobs = scene.made.path().join("blobs/sha256");
+    let kept = || {
+        let places = BoxContents.thin_in(&scene.state.path().join("boxes"));
+        let kept = places.iter().filter_map(|it| BoxContents.thin(it, &blobs));
+        kept.map(|(digest, _)| digest).collect::<Vec<_>>()
+    };
+    assert_eq!(kept(), [digest]);
+    let store = scene.state.path().join("store");
+    scene.boxes().note_in(&store).unwrap();
+    assert_eq!(fs::read_dir(store.join("roots")).unwrap().count(), 1);
+    scene.boxes().remove("hello").unwrap();
+    assert_eq!(kept(), []);
 }

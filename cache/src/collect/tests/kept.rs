@@ -56,6 +56,27 @@ fn a_thin_directory_keeps_its_box_until_it_is_gone() {
 }
 
 #[test]
+fn a_note_stands_for_all_thin_directories_in_one() {
+    let place = TestStore::new();
+    let made = ["a", "b"].map(|it| place.make_box(&[place.blob(it, 1)]));
+    let all = place.root().with_file_name("all");
+    place.open().add_root(&all).unwrap();
+    for (name, digest) in ["one", "other"].iter().zip(made) {
+        fs::create_dir_all(all.join(name)).unwrap();
+        fs::write(all.join(name).join("box"), digest.hex()).unwrap();
+    }
+    place.age(2 * DAY);
+    assert_eq!(reason(&place.collect_to(0)), [Some(Why::Thin); 2]);
+    let rules = Rules { boxes: [made[0]].into(), ..Rules::default() };
+    place.collect(&rules);
+    assert!(!place.has_box(made[0]));
+    assert_eq!(reason(&place.collect_to(0)), [Some(Why::Thin)], "the note is still there");
+    fs::remove_dir_all(all.join("other")).unwrap();
+    assert_eq!(place.collect_to(0).after, 0);
+    assert_eq!(list(&place.root().join("roots")), [""; 0]);
+}
+
+#[test]
 fn a_build_may_note_a_directory_that_it_has_not_made_yet() {
     let place = TestStore::new();
     let made = place.make_box(&[place.blob("a", 1)]);

@@ -41,6 +41,14 @@ impl Contents for Lines {
         let manifest = fs::read(blobs.join(digest.hex())).ok()?;
         Some((digest, self.blobs(&manifest)?))
     }
+
+    fn thin_in(&self, directory: &Path) -> Vec<PathBuf> {
+        if directory.join("box").exists() {
+            return vec![directory.to_owned()];
+        }
+        let inner = fs::read_dir(directory).into_iter().flatten();
+        inner.map(|it| it.unwrap().path()).collect()
+    }
 }
 
 /// A store that no process has open.

@@ -52,6 +52,7 @@ use super::launch_error::{FailedRun, LaunchError};
 use super::paths::{self, SELF};
 use super::progress::Shown;
 use super::screen::Screen;
+use super::stored::PROGRAM;
 use super::terminal::{self, is_quiet};
 use super::{
     detach, emulated, given_file, image, kept, memory, notify, pull, secrets, shares, task,
@@ -134,8 +135,8 @@ fn boot(
     signals: &StopSignals,
     screen: &Screen,
 ) -> Result<u8, Failure> {
-    // While `_held` exists, the store keeps the box. It exists until the run ends, even a detached one.
-    let (opened, _held) = args.open()?;
+    // While `held` exists, the store keeps the box. It exists until the run ends, even a detached one.
+    let (opened, held) = args.open()?;
     let Checked { component, env, given } = checked(args, &opened)?;
     let secrets = secrets::take(&secrets::checked(args, opened.plan())?, opened.plan())?;
     let mut asked = Asked::of(args, opened.plan(), given.clone(), secrets)?;
@@ -163,6 +164,9 @@ fn boot(
     let runtime = RuntimeDir::create(&paths::runtime_base())?;
     let record = boot.record(&asked, &runtime);
     let (mut entry, replaced) = boot.entry(record)?;
+    if args.keeps_disk() && held.is_some() {
+        boot.keep_box(&entry)?;
+    }
     // Removes the result of an earlier run, so that it cannot be mistaken for the result of this run.
     let result = asked.result.clone();
     result.iter().try_for_each(|it| write_result(it, &[]))?;
@@ -295,6 +299,16 @@ impl Boot<'_> {
         let replaced = args.replace.then(|| Replaced::set_aside(&boxes, name, args.grace()));
         let replaced = replaced.transpose()?.flatten();
         Ok((boxes.create(Some(name), record)?, replaced))
+    }
+
+    /// Makes the store keep the box until its record is removed, so that it can be started again.
+    fn keep_box(&self, entry: &Entry) -> Result<(), Failure> {
+        entry.keep_documents(&self.opened.places.directory)?;
+        let noted = self.args.subject.store.root(&PROGRAM).map(|it| {
+            // A store that this user cannot write, such as that of all users, keeps what its owner wants.
+            drop(Boxes::new(self.state).note_in(&it));
+        });
+        Ok(noted?)
     }
 
     /// Returns the record of the box.
