@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use box_contract::ComponentName;
 use egress_rules::{Denial, Host, Rules, Target};
@@ -12,12 +13,16 @@ use tokio::time::{Instant, timeout};
 use crate::decision::{Channel, Decision, Verdict, printable};
 use crate::meter::Count;
 use crate::own::check_address;
+use crate::proxy::Proxy;
 use crate::refusal::Refusal;
-use crate::state::Filter;
+use crate::state::{Filter, Settings};
 use crate::upstream::{Upstream, Watch};
 
 /// How many of a name's addresses are tried at most.
 const MAX_ADDRESSES: usize = 8;
+/// How long a name may take to be resolved if connections go through a proxy, which resolves it itself.
+const PROXIED_LOOKUP: Duration = Duration::from_secs(1);
+
 /// One attempt to reach a host. It is reported when it is dropped.
 pub(crate) struct Attempt {
     filter: Arc<Filter>,
@@ -126,16 +131,32 @@ impl Attempt {
         rules.check(target)?;
         let permit = Arc::clone(&filter.connections).try_acquire_owned();
         let permit = permit.map_err(|_| Refusal::Connections(filter.limits.connections))?;
+        let proxy = filter.settings.proxy.as_ref().filter(|it| it.is_for(target));
         let addresses = match &target.host {
             Host::Address(address) => vec![*address],
-            Host::Name(name) => self.resolve(name).await?,
+            Host::Name(name) => match (self.resolve(name).await, proxy) {
+                // A host behind a proxy may not resolve the names of the internet.
+                (Err(Refusal::Unresolved(_) | Refusal::Timeout(_)), Some(_)) => Vec::new(),
+                (found, _) => found?,
+            },
         };
-        let addresses = allowed(&rules, target, addresses)?;
-        let (stream, address) = filter.dial(&addresses, target.port).await?;
+        // What the host resolves must be allowed even if the proxy resolves the name again.
+        let is_known = proxy.is_none() || !addresses.is_empty();
+        let addresses = if is_known { allowed(&rules, target, addresses)? } else { addresses };
+        let is_local = |it: &IpAddr| rules.is_consented(*it, target.port);
+        let proxy = proxy.filter(|_| !addresses.iter().any(is_local));
+        let (stream, address) = match proxy {
+            Some(proxy) => (filter.ask_proxy(proxy, target).await?, None),
+            None => {
+                let (stream, address) = filter.dial(&addresses, target.port).await?;
+                (stream, Some(address))
+            }
+        };
         if let Some(decision) = &mut self.decision {
-            decision.address = Some(address);
+            decision.address = address;
         }
-        let watch = Watch::new(changes, target.clone(), address, permit);
+        let known = address.or_else(|| addresses.first().copied());
+        let watch = Watch::new(changes, target.clone(), known, permit);
         Ok(Upstream::new(stream, Arc::clone(&self.count), Arc::clone(&filter.pace), watch))
     }
 
@@ -153,12 +174,21 @@ impl Attempt {
             });
             looked_up.await.unwrap_or_else(|reason| Err(reason.into()))
         };
-        let found = timeout(self.filter.settings.resolve, lookup).await;
+        let Settings { resolve, proxy, .. } = &self.filter.settings;
+        let limit = if proxy.is_some() { PROXIED_LOOKUP.min(*resolve) } else { *resolve };
+        let found = timeout(limit, lookup).await;
         found.map_err(|_| Refusal::Timeout("resolving its name"))?.map_err(Refusal::Unresolved)
     }
 }
 
 impl Filter {
+    /// Opens a connection to a target through the proxy of the host.
+    async fn ask_proxy(&self, proxy: &Proxy, target: &Target) -> Result<TcpStream, Refusal> {
+        let connected = timeout(self.settings.connect, proxy.connect(target)).await;
+        Ok(connected
+            .map_err(|_| Refusal::Timeout("connecting through the proxy of this host"))??)
+    }
+
     /// Connects to the first of the addresses that accepts the connection. Each address has an equal share of the timeout.
     async fn dial(&self, addresses: &[IpAddr], port: u16) -> Result<(TcpStream, IpAddr), Refusal> {
         let count = u32::try_from(addresses.len()).unwrap_or(1).max(1);

@@ -8,6 +8,7 @@ use egress_rules::{Denial, Host, Peer, Target, TargetError, USUAL_PORTS};
 use hyper::StatusCode;
 
 use crate::decision::Verdict;
+use crate::proxy::ProxyFailure;
 
 /// Why a connection was refused, could not be made, or was interrupted.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +41,9 @@ pub enum Refusal {
     /// No address accepted the connection. Contains the last error.
     #[error("could not connect: {0}")]
     Unreachable(io::Error),
+    /// The proxy of the host has not made the connection.
+    #[error(transparent)]
+    Proxy(#[from] ProxyFailure),
     /// A step, such as `connecting`, took longer than its time limit.
     #[error("{0} took too long")]
     Timeout(&'static str),
@@ -78,7 +82,7 @@ impl Refusal {
         match self {
             Self::Target(_) | Self::Rules(_) | Self::Hello(_) | Self::Request(_) => true,
             Self::Connections(_) | Self::Names(_) => true,
-            Self::Unresolved(_) | Self::NoAddress | Self::Unreachable(_) => false,
+            Self::Unresolved(_) | Self::NoAddress | Self::Unreachable(_) | Self::Proxy(_) => false,
             Self::Timeout(_) | Self::Answer | Self::Closed | Self::Gone => false,
         }
     }
@@ -101,7 +105,9 @@ impl Refusal {
             Self::Connections(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Names(_) => StatusCode::TOO_MANY_REQUESTS,
             Self::Timeout(_) => StatusCode::GATEWAY_TIMEOUT,
-            Self::Unresolved(_) | Self::NoAddress | Self::Unreachable(_) => StatusCode::BAD_GATEWAY,
+            Self::Unresolved(_) | Self::NoAddress | Self::Unreachable(_) | Self::Proxy(_) => {
+                StatusCode::BAD_GATEWAY
+            }
             Self::Answer | Self::Closed | Self::Gone => StatusCode::BAD_GATEWAY,
         }
     }

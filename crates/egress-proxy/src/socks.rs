@@ -144,7 +144,7 @@ fn code(refusal: &Refusal) -> u8 {
         Refusal::Unreachable(reason) if reason.kind() == io::ErrorKind::ConnectionRefused => {
             REFUSED
         }
-        Refusal::Unreachable(_) => HOST_UNREACHABLE,
+        Refusal::Unreachable(_) | Refusal::Proxy(_) => HOST_UNREACHABLE,
         Refusal::Timeout(_) => EXPIRED,
         Refusal::Connections(_) | Refusal::Names(_) => FAILED,
         Refusal::Answer | Refusal::Closed | Refusal::Gone => FAILED,

@@ -10,6 +10,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::decision::Decision;
 use crate::limits::{ByteRate, Names};
+use crate::proxy::Proxy;
 use crate::resolver::Resolver;
 
 /// The greatest number of simultaneous lookups. Each blocks a thread of the runtime's blocking pool in getaddrinfo(3).
@@ -35,7 +36,7 @@ pub struct Filter {
     decisions: Box<dyn Fn(Decision) + Send + Sync>,
 }
 
-/// Settings that only tests change.
+/// Settings that only tests change, except the proxy.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     /// The port at which a client's first message must be TLS and ask for the name of its target.
@@ -50,13 +51,23 @@ pub(crate) struct Settings {
     pub(crate) hello: Duration,
     /// How long a connection may be idle, that is, transfer no byte in either direction.
     pub(crate) idle: Duration,
+    /// The proxy of the host for connections to hosts that the user has not consented to by their addresses.
+    pub(crate) proxy: Option<Proxy>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         let time = Duration::from_secs(10);
         let idle = Duration::from_secs(600);
-        Self { tls_port: 443, request: time, resolve: time, connect: time, hello: time, idle }
+        Self {
+            tls_port: 443,
+            request: time,
+            resolve: time,
+            connect: time,
+            hello: time,
+            idle,
+            proxy: None,
+        }
     }
 }
 
@@ -70,6 +81,18 @@ impl Filter {
         decisions: impl Fn(Decision) + Send + Sync + 'static,
     ) -> Arc<Self> {
         Self::with(rules, limits, resolver, decisions, Settings::default())
+    }
+
+    /// Returns a filter like [`Self::new`], whose connections go through a proxy of the host.
+    pub fn behind(
+        proxy: Option<Proxy>,
+        rules: Rules,
+        limits: NetworkLimits,
+        resolver: Resolver,
+        decisions: impl Fn(Decision) + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        let settings = Settings { proxy, ..Settings::default() };
+        Self::with(rules, limits, resolver, decisions, settings)
     }
 
     pub(crate) fn with(

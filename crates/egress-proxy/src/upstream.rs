@@ -34,7 +34,8 @@ pub(crate) struct Upstream {
 pub(crate) struct Watch {
     rules: watch::Receiver<Arc<Rules>>,
     target: Target,
-    address: IpAddr,
+    /// The address of the server. `None` if only the proxy of the host knows it.
+    address: Option<IpAddr>,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -42,7 +43,7 @@ impl Watch {
     pub(crate) fn new(
         rules: watch::Receiver<Arc<Rules>>,
         target: Target,
-        address: IpAddr,
+        address: Option<IpAddr>,
         permit: OwnedSemaphorePermit,
     ) -> Self {
         Self { rules, target, address, _permit: permit }
@@ -56,7 +57,10 @@ impl Watch {
             }
             let rules = Arc::clone(&self.rules.borrow_and_update());
             let checked = rules.check(&self.target);
-            let checked = checked.and_then(|()| check_address(&rules, &self.target, self.address));
+            let checked = checked.and_then(|()| {
+                let address = self.address;
+                address.map_or(Ok(()), |it| check_address(&rules, &self.target, it))
+            });
             if let Err(denial) = checked {
                 return denial.into();
             }

@@ -60,7 +60,7 @@ impl Peer {
     }
 
     /// Returns whether this is a network that contains an address. `false` for names.
-    pub(crate) fn has_address(&self, address: IpAddr) -> bool {
+    pub fn has_address(&self, address: IpAddr) -> bool {
         match self {
             Self::Name(_) | Self::Below(_) => false,
             Self::Network(own, bits) => has_prefix(address, *own, *bits),

@@ -156,6 +156,11 @@ impl Rules {
         if is_named { Ok(()) } else { Err(Denial::Special(address, OWN)) }
     }
 
+    /// Returns whether the box's user has consented to an address, which a rule allows.
+    pub fn is_consented(&self, address: IpAddr, port: u16) -> bool {
+        self.names_address(address, port)
+    }
+
     fn check_denied(&self, port: u16, has: impl Fn(&Rule) -> bool) -> Result<(), Denial> {
         let denied = self.deny.iter().find(|rule| has(rule) && rule.denies(port));
         denied.map_or(Ok(()), |rule| Err(Denial::Denied(rule.peer.clone())))

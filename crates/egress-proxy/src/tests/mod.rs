@@ -4,6 +4,7 @@
 mod good;
 mod http;
 mod limits;
+mod proxy;
 mod reload;
 mod resolve;
 mod socks;
