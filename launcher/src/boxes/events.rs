@@ -189,9 +189,11 @@ fn ended(record: &Record, ended_ms: Option<u64>) -> BoxEvent {
 }
 
 /// Returns the events of a box whose record was removed or replaced by the record of another box with the same name:
-/// the end of the box, if it still ran, and the removal of the record.
+/// the end of the box, if it still ran, and the removal of the record, unless the other run continues this one.
 fn removed(before: &Record, after: Option<&Record>) -> Vec<BoxEvent> {
     let now = after.map_or_else(since_epoch, |it| it.created_ms);
     let end = (before.state != State::Ended).then(|| ended(before, Some(now)));
-    end.into_iter().chain([event(before, EventKind::Remove, now)]).collect()
+    let is_removed = after.is_none_or(|it| !it.continues);
+    let remove = is_removed.then(|| event(before, EventKind::Remove, now));
+    end.into_iter().chain(remove).collect()
 }

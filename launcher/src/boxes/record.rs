@@ -117,6 +117,9 @@ pub struct Record {
     /// Whether the supervisor is the main process of a service, so that the service manager has to start its updates.
     #[serde(default)]
     pub service: bool,
+    /// Whether this run continues an earlier one of the same box: `boxlaunch start` has begun it.
+    #[serde(default)]
+    pub continues: bool,
     /// The box that this one has replaced.
     #[serde(default)]
     pub updated: Option<Updated>,
@@ -217,6 +220,7 @@ impl Record {
             remove: false,
             options: None,
             service: false,
+            continues: false,
             updated: None,
             restarted: None,
         }

@@ -27,7 +27,9 @@ impl Boxes {
         absent(&directory.join(RESULT), |path| std::fs::remove_file(path))?;
         // If the start fails, the next one needs the ports again.
         let Record { name, disk_bytes, published, updated, .. } = old;
-        let record = Record { name: name.clone(), disk_bytes, published, updated, ..record };
+        let continues = true;
+        let record =
+            Record { name: name.clone(), disk_bytes, published, updated, continues, ..record };
         let entry = Entry::begin(directory, self.lock_of(&name), record)?;
         starts::count(&self.directory);
         Ok(entry)

@@ -530,3 +530,24 @@ fn the_store_keeps_the_box_of_a_record_until_the_record_is_removed() {
     scene.boxes().remove("hello").unwrap();
     assert_eq!(kept(), []);
 }
+
+#[test]
+fn the_record_of_a_box_that_is_continued_was_not_removed() {
+    let made = Fixture::new();
+    let entry = made.create("work").unwrap();
+    let mut watch = RecordWatch::new(made.boxes(), 0).unwrap().0;
+    let again = |entry: Entry| {
+        entry.end(Some(0), None).unwrap();
+        // Runs are told apart by the times of their starts.
+        std::thread::sleep(Duration::from_millis(2));
+    };
+    let mut kinds = || watch.look(true).unwrap().iter().map(|it| it.event).collect::<Vec<_>>();
+    again(entry);
+    let entry = made.boxes().resume("work", made.record()).unwrap();
+    assert!(entry.record.continues);
+    assert_eq!(kinds(), [EventKind::End, EventKind::Start]);
+    again(entry);
+    made.boxes().remove("work").unwrap();
+    let _entry = made.create("work").unwrap();
+    assert_eq!(kinds(), [EventKind::End, EventKind::Remove, EventKind::Start]);
+}

@@ -4,11 +4,12 @@ use std::ffi::OsString;
 use std::io::{IsTerminal as _, stdin};
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use box_contract::wire::{Exec, Exited, Follow};
 use box_contract::{ComponentName, exit};
-use boxlaunch::boxes::{Boxes, Record};
+use boxlaunch::boxes::{Boxes, Record, State};
 use boxlaunch::client::{Client, ClientError, CommandSetup};
 use boxlaunch::machine::report::CommandReport;
 use boxlaunch::streams::output::Route;
@@ -108,6 +109,8 @@ struct Request<'a> {
 
 /// How long a detached command is watched, so that a program that is missing or fails at once is reported.
 const FIRST: Duration = Duration::from_millis(200);
+/// The pause between two looks at a box that is starting.
+const PAUSE: Duration = Duration::from_millis(20);
 
 pub(crate) fn exec(args: &ExecArgs) -> Result<u8, Failure> {
     if args.detach && !args.as_detached {
@@ -155,6 +158,10 @@ fn run_in(
     screen: &Screen,
 ) -> Result<u8, Failure> {
     let component = component(request.component, |name| record.components.contains(&name))?;
+    if request.detached {
+        // The supervisor answers only then, and without its answer the command could not be known to run.
+        until_ready(record, signals)?;
+    }
     let mut client = Client::connect(record, Follow::Nothing, signals)?;
     let mut output = if request.json { request.options.capture() } else { screen.route() };
     let argv = request.command.clone();
@@ -177,6 +184,23 @@ fn run_in(
         screen.notice(&disk_full(component, record.disk_bytes));
     }
     Ok(report.code())
+}
+
+/// Waits until a box that is starting runs or has ended.
+fn until_ready(record: &Record, signals: &StopSignals) -> Result<(), Failure> {
+    let boxes = Boxes::new(&paths::state()?);
+    let mut state = record.state;
+    while state == State::Starting {
+        if let Some(signal) = signals.next()? {
+            return Err(ClientError::Stopped(Stopped(signal)).into());
+        }
+        sleep(PAUSE);
+        state = boxes.find(&record.name)?.state;
+    }
+    match state {
+        State::Ended => Err(ClientError::NotRunning(record.name.clone()).into()),
+        State::Running | State::Starting => Ok(()),
+    }
 }
 
 /// Runs a command, and leaves the caller when the command has not ended at once. Its first output is for the error if it has failed.
