@@ -299,6 +299,7 @@ mod tests {
         for words in [
             &["run", "x.box", "-e", "=canary"][..],
             &["run", "x.box", "--cpus", "ghp_0123456789canary"],
+            &["run", "x.box", "--proxy", "http://user:canary@proxy"],
         ] {
             let text = output(words);
             assert!(text.contains("****") && !text.contains("canary"), "{text}");

@@ -7,6 +7,7 @@
 use std::net::IpAddr;
 
 use box_contract::{NetworkMode, NetworkPlan, PeerPlan};
+use egress_proxy::Proxy;
 use egress_rules::{Local, PeerError, Rule, Rules, Wanted};
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +33,8 @@ pub struct Given {
     pub local: Vec<Local>,
     /// The rules that the user has set while the box ran, which a restart keeps. `None` before the first change.
     pub changed: Option<NetworkPlan>,
+    /// The proxy of the host through which the filter connects.
+    pub proxy: Option<Proxy>,
 }
 
 /// Why a box does not get the network that it declares, or that the command line chooses.
@@ -107,7 +110,7 @@ impl Given {
             (_, Some(first)) => return Err(NetworkRefusal::NoRules { local: *first, mode }),
             (_, None) => {}
         }
-        Ok(Self { mode, local, changed: None })
+        Ok(Self { mode, local, changed: None, proxy: None })
     }
 
     /// Returns the network plan that applies to a box that declares `declared`.

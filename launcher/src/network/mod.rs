@@ -117,7 +117,8 @@ impl Network {
         let filter = match plan.network.mode {
             NetworkMode::Filtered => {
                 let rules = given.rules(&plan.network).map_err(NetworkError::Peer)?;
-                Some(Filter::new(rules, plan.network.limits, Resolver::host(), take))
+                let (proxy, limits) = (given.proxy.clone(), plan.network.limits);
+                Some(Filter::behind(proxy, rules, limits, Resolver::host(), take))
             }
             _ => None,
         };

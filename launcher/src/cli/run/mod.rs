@@ -7,6 +7,7 @@ mod limits;
 mod modes;
 mod network;
 mod options;
+mod proxy;
 mod publish;
 mod replaced;
 mod restart;

@@ -207,6 +207,7 @@ mod tests {
         decision("result", &["--result", "r.json"], &[COMMAND, EMULATED, &["until-ready"]]),
         decision("network", &["--network", "none"], &[NONE]),
         decision("network_local", &["--network-local", "10.0.0.1"], &[EMULATED]),
+        decision("proxy", &["--proxy", "http://proxy:3128"], &[EMULATED]),
         decision("published", &["-p", "80:80"], &[EMULATED]),
         decision("agent_socket", &["--agent-socket", "s"], &[EMULATED]),
         decision("startup_timeout", &["--startup-timeout", "7"], &[NONE]),

@@ -1,5 +1,7 @@
 //! The network of a starting box: the errors of rules that need an option, and the notice about its hosts.
 
+use std::env;
+
 use box_contract::{ErrorCode, NetworkMode, NetworkPlan, PeerPlan, RunPlan};
 use boxlaunch::network::given::NetworkRefusal;
 use boxlaunch::network::{Given, NetworkError};
@@ -16,7 +18,17 @@ const MAX_NAMED: usize = 8;
 
 /// Returns the network that the box gets: the network that it declares, limited by the command line.
 pub(super) fn given(args: &RunArgs, plan: &RunPlan) -> Result<Given, Failure> {
-    args.network(plan).map_err(refused)
+    let given = args.network(plan).map_err(refused)?;
+    let Some(proxy) = &args.proxy else { return Ok(given) };
+    if given.mode != NetworkMode::Filtered {
+        let mode = given.mode.name();
+        let message = format!("--proxy has no effect: the network of the box is {mode:?}");
+        return Err(usage(
+            &message,
+            "leave it out: only the filter of `network \"filtered\"` uses it",
+        ));
+    }
+    Ok(Given { proxy: Some(proxy.find(|name| env::var(name).ok())?), ..given })
 }
 
 /// Returns the error of a network that the command line does not allow, or of an option that has no effect.
@@ -192,6 +204,20 @@ mod tests {
         ];
         insta::assert_snapshot!(output(&plan, &all), @"boxlaunch: the box reaches 10.0.0.0/8, 127.0.0.1:9999, 169.254.169.254:80, api.example.com");
         assert_eq!(output(&plan, &["--network", "none"]), "");
+    }
+
+    #[test]
+    fn a_proxy_is_for_the_filter_alone() {
+        let filtered = plan(NetworkMode::Filtered, &[("api.example.com", 0)]);
+        let args = RunArgs::of_words(["x.box", "--proxy", "http://proxy:3128"]).unwrap();
+        let proxy = given(&args, &filtered).unwrap().proxy.unwrap();
+        assert_eq!(proxy.to_string(), "http://proxy:3128");
+        insta::assert_snapshot!(output(&plan(NetworkMode::None, &[]), &["--proxy", "http://proxy:3128"]), @r#"
+        error: --proxy has no effect: the network of the box is "none"
+          = help: leave it out: only the filter of `network "filtered"` uses it
+        "#);
+        let closed = output(&filtered, &["--network", "none", "--proxy", "http://proxy:3128"]);
+        assert!(closed.contains("--proxy has no effect"), "{closed}");
     }
 
     #[test]

@@ -26,6 +26,7 @@ use vmm::jail::Policy;
 use nix::unistd::geteuid;
 
 use super::again::Replaces;
+use super::proxy::ProxyChoice;
 use super::publish::PublishOption;
 use super::values::{
     disk_choice, entry_name, local_host, mebibytes, seconds, volume_place, whole_number,
@@ -195,6 +196,10 @@ pub(crate) struct RunArgs {
     /// its rules allow it. Without a port, all ports that the rules allow. May be repeated.
     #[arg(long, value_name = "HOST[:PORT]", value_parser = local_host)]
     pub(in crate::cli) network_local: Vec<Local>,
+    /// Connect to the hosts of the box's rules through an HTTP proxy of this host: `env` for the one of HTTPS_PROXY or
+    /// ALL_PROXY, except to the hosts of NO_PROXY, or a URL without a password.
+    #[arg(long, value_name = "env|URL", value_parser = ProxyChoice::parse, conflicts_with = "emulated")]
+    pub(in crate::cli) proxy: Option<ProxyChoice>,
     /// Publish a TCP port of a component on this host: HOST:GUEST, or ADDRESS:HOST:GUEST to listen on another address than
     /// 127.0.0.1. A suffix /business means that component; HOST 0 means any free port. `none` leaves out the ports that the box
     /// declares. May be repeated.
@@ -302,6 +307,7 @@ impl RunArgs {
             registries: _,
             network,
             network_local: _,
+            proxy: _,
             detach: _,
             as_supervisor: _,
             replaces: _,
