@@ -104,6 +104,12 @@ impl Ports {
         self.ports.iter().map(|(port, _)| Ok(port.socket.try_clone()?.into())).collect()
     }
 
+    /// Returns whether a client is connected.
+    pub(crate) fn has_clients(&self) -> bool {
+        // `Self` and each door have a clone, too.
+        Arc::strong_count(&self.clients) > 1 + self.welcoming.len()
+    }
+
     /// Accepts no more clients, and closes this box's copies of the sockets. Clients that are connected stay connected.
     pub(crate) fn close(&mut self) -> Draining {
         self.closing.send_replace(true);

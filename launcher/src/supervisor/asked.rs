@@ -13,6 +13,9 @@ const MAX_MEASURED: usize = 64;
 impl Supervisor {
     /// Handles an event of a client.
     pub(super) fn serve_client(&mut self, message: FromClient) -> Flow {
+        if let (Some(idle), FromClient::Asked { .. }) = (&mut self.idle, &message) {
+            idle.used();
+        }
         match message {
             FromClient::Connected(stream) => {
                 let why = format!("it has {MAX_CLIENTS} clients");

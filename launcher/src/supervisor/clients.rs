@@ -114,6 +114,11 @@ impl Clients {
         Ok(Self { connected, next, asked, messages, writers, first, delivered })
     }
 
+    /// Returns whether a client follows the agent's output, or waits for the agent's end.
+    pub(super) fn follow_any(&self) -> bool {
+        self.connected.values().any(|client| client.follow != Follow::Nothing)
+    }
+
     /// Waits for the next event of a client.
     pub(super) async fn next(&mut self) -> FromClient {
         match self.messages.recv().await {

@@ -12,6 +12,7 @@
 mod asked;
 mod clients;
 mod hand_over;
+mod idle;
 mod network;
 mod orphans;
 mod programs;
@@ -48,6 +49,7 @@ use crate::streams::control::watched;
 use crate::supervisor::wall_clock::WallClock;
 use clients::Clients;
 use hand_over::Retiring;
+use idle::Idle;
 use orphans::Orphans;
 use programs::Programs;
 use watch::{WATCHER, Watch};
@@ -170,6 +172,7 @@ impl Started {
             let supervisor = Supervisor {
                 machine,
                 watch: is_watched.then(|| Watch::new(terms.health_interval)),
+                idle: terms.idle.map(Idle::new),
                 unhealthy: None,
                 was_asked: false,
                 sent_signal: None,
@@ -218,6 +221,8 @@ pub struct Terms {
     pub restart: Option<Restart>,
     /// The time between two checks of the agent's health, if [`Restart::unhealthy`] needs them.
     pub health_interval: Duration,
+    /// How long the box may be unused before it is stopped; without a limit if `None`.
+    pub idle: Option<Duration>,
 }
 
 /// The state of a served box.
@@ -253,6 +258,8 @@ struct Supervisor {
     retiring: Option<Retiring>,
     /// The checks of the agent's health, if a policy needs them.
     watch: Option<Watch>,
+    /// How long the box was not used, if there is a limit.
+    idle: Option<Idle>,
     /// Why the watch stops the box.
     unhealthy: Option<String>,
     /// Whether a user or a service manager asked for the end of the box.
@@ -345,6 +352,7 @@ impl Supervisor {
                     CONTINUE
                 }
                 () = watch::due(self.watch.as_ref()) => self.check_health(),
+                () = idle::due(self.idle.as_ref()) => self.check_idle(),
                 () = self.orphans.due() => {
                     orphans::reap(&self.machine.processes());
                     CONTINUE

@@ -7,6 +7,8 @@ use box_contract::ComponentName;
 use box_contract::wire::{Credit, HostMessage, INPUT_WINDOW, ProgramId, Window};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+use super::watch::WATCHER;
+
 /// A running command.
 #[derive(Debug)]
 pub(super) struct Program {
@@ -92,6 +94,11 @@ impl Programs {
     /// Returns the id of a client's command.
     pub(super) fn of(&self, client: u64) -> Option<ProgramId> {
         self.running.iter().find(|(_, program)| program.client == client).map(|(id, _)| *id)
+    }
+
+    /// Returns whether a client's command runs.
+    pub(super) fn has_commands(&self) -> bool {
+        self.running.values().any(|program| program.client != WATCHER)
     }
 
     /// Returns the client for which a command runs.

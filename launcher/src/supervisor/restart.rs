@@ -13,6 +13,10 @@ const STABLE_MS: u64 = 60_000;
 const MAX_DELAY: Duration = Duration::from_secs(60);
 /// The help for a text that is no [`Restart`].
 const FORM: &str = "write on-failure, unhealthy, on-failure:N or unhealthy:N";
+/// The policies of docker that have no counterpart: a box whose agent ends with status 0 has done its work.
+const OF_DOCKER: [&str; 2] = ["always", "unless-stopped"];
+/// The error for these.
+const NEVER_ALWAYS: &str = "a box is not started again when its agent ends with status 0 or it is stopped; write on-failure";
 
 /// When a box is started again: `on-failure` or `unhealthy`, and how often in a row, as in `on-failure:5`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +38,7 @@ impl FromStr for Restart {
         match when {
             "on-failure" => Ok(Self { unhealthy: false, most }),
             "unhealthy" => Ok(Self { unhealthy: true, most }),
+            _ if OF_DOCKER.contains(&when) => Err(NEVER_ALWAYS),
             _ => Err(FORM),
         }
     }
@@ -90,9 +95,10 @@ mod tests {
         for text in ["on-failure", "unhealthy", "on-failure:5", "unhealthy:0"] {
             assert_eq!(text.parse::<Restart>().unwrap().to_string(), text);
         }
-        for text in ["", "always", "on-failure:", "on-failure:-1", "unhealthy:x", "unhealthy:5:5"] {
+        for text in ["", "on-failure:", "on-failure:-1", "unhealthy:x", "unhealthy:5:5"] {
             assert_eq!(text.parse::<Restart>(), Err(FORM), "{text}");
         }
+        assert_eq!("always".parse::<Restart>(), Err(NEVER_ALWAYS));
     }
 
     #[test]

@@ -142,9 +142,12 @@ fn what_is_not_on_the_internet_is_given_by_the_command_line() {
 
 #[test]
 fn a_number_of_seconds_is_asked_for() {
-    for (option, value, least) in [("--startup-timeout", "5s", 1), ("--grace", "-1", 0)] {
+    for (option, value, least) in
+        [("--startup-timeout", "5w", 1), ("--startup-timeout", "2d", 1), ("--grace", "-1", 0)]
+    {
         let ended = ended(boxlaunch(&["run", "x.box", option, value]));
-        let asked = format!("write a number of seconds from {least} to 86400");
+        let asked =
+            format!("write a number of seconds from {least} to 86400, or a time such as 15m or 2h");
         assert!(ended.code == Some(2) && ended.stderr.contains(&asked), "{}", ended.stderr);
     }
 }

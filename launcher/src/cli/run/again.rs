@@ -104,6 +104,7 @@ fn paths(args: &RunArgs) -> impl Iterator<Item = Option<String>> {
         max_scratch: _,
         disk: _,
         lifetime: _,
+        idle: _,
         budget: _,
         jail: _,
         network: _,
@@ -161,6 +162,7 @@ fn plain(args: &RunArgs) -> Vec<String> {
         ("--max-scratch", args.max_scratch.map(size::written)),
         ("--disk", args.disk.map(|it| it.to_string())),
         ("--lifetime", args.lifetime.map(|it| it.to_string())),
+        ("--idle", args.idle.map(|it| it.to_string())),
         ("--restart", args.restart.map(|it| it.to_string())),
         ("--health-interval", args.health_interval.map(|it| it.to_string())),
     ];

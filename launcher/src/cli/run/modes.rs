@@ -152,6 +152,7 @@ mod tests {
         decision("as_supervisor", &["--as-supervisor"], &[COMMAND, EMULATED, NOT_DETACHED]),
         decision("replaces", &["--replaces", DIGEST], &[COMMAND, EMULATED, NOT_DETACHED]),
         decision("lifetime", &["--lifetime", "9"], &[EMULATED]),
+        decision("idle", &["--idle", "9"], &[COMMAND, EMULATED, NOT_DETACHED]),
         decision("with_parent", &["--with-parent"], &[EMULATED]),
         decision("parent", &["--with-parent", "--parent", "1"], &[COMMAND, EMULATED, NOT_DETACHED]),
         decision("replace", &["--name", "n", "--replace"], &[EMULATED]),

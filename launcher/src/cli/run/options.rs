@@ -29,7 +29,7 @@ use super::again::Replaces;
 use super::proxy::ProxyChoice;
 use super::publish::PublishOption;
 use super::values::{
-    disk_choice, entry_name, local_host, mebibytes, seconds, volume_place, whole_number,
+    disk_choice, entry_name, lifetime, local_host, mebibytes, seconds, volume_place, whole_number,
 };
 use crate::cli::command::{CommandOptions, bytes};
 use crate::cli::error::Failure;
@@ -92,9 +92,14 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "SECONDS", value_parser = seconds(1), allow_negative_numbers = true)]
     #[arg(help = format!("How many seconds are between two health checks of `--restart unhealthy` [default: {HEALTH_INTERVAL}]"))]
     pub(in crate::cli) health_interval: Option<u32>,
-    /// Stop the box after so many seconds.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds(1), allow_negative_numbers = true, conflicts_with = "emulated")]
+    /// Stop the box after this time: seconds, or a number with a unit, such as 15m, 2h or 1d.
+    #[arg(long, value_name = "TIME", value_parser = lifetime(), allow_negative_numbers = true, conflicts_with = "emulated")]
     pub(in crate::cli) lifetime: Option<u32>,
+    /// Stop a detached box when nobody has used it for this time: no command has run in it, nobody has followed its output, and no client
+    /// of a published port was connected.
+    #[arg(long, value_name = "TIME", value_parser = lifetime(), allow_negative_numbers = true)]
+    #[arg(requires = "detach", conflicts_with_all = ["task", "result"])]
+    pub(in crate::cli) idle: Option<u32>,
     /// Stop the box when the process that has started boxlaunch ends, such as a script, even if that process is killed.
     #[arg(long, conflicts_with = "emulated")]
     pub(in crate::cli) with_parent: bool,
@@ -313,6 +318,7 @@ impl RunArgs {
             replaces: _,
             drain: _,
             lifetime: _,
+            idle: _,
             with_parent: _,
             parent: _,
             replace: _,

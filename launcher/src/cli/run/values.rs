@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
+use box_contract::age;
 use box_contract::rules::{MAX_SCRATCH_BYTES, MAX_TIMEOUT, MIN_DISK_BYTES};
 use boxlaunch::boxes::is_entry_name;
 use boxlaunch::host::state_dir::ENTRY_NAME_FORM;
@@ -10,6 +11,9 @@ use boxlaunch::mounts::roots_disk::DiskChoice;
 use boxlaunch::mounts::volumes::VolumePlace;
 use cli_common::size_between;
 use egress_rules::Local;
+
+/// The longest `--lifetime` and `--idle`, in seconds: a year.
+const MAX_LIFETIME: u32 = 365 * 24 * 60 * 60;
 
 /// Parses a value of `--disk`: `none`, or a size.
 pub(super) fn disk_choice(text: &str) -> Result<DiskChoice, String> {
@@ -70,10 +74,22 @@ pub(super) fn mebibytes(least: u32, most: u32) -> impl Fn(&str) -> Result<u32, S
     move |text| size(text).map(|it| u32::try_from(it >> 20).unwrap_or(most))
 }
 
-/// Parses a number of seconds that is at least `least`.
+/// Parses a time that is at least `least` seconds, and returns its seconds: `90`, or with a unit `90s`, `15m`, `2h`, `1d`.
 pub(in crate::cli) fn seconds(least: u32) -> impl Fn(&str) -> Result<u32, String> + Clone {
+    time(least, MAX_TIMEOUT)
+}
+
+/// Parses a time from 1 second to [`MAX_LIFETIME`], as [`seconds`] does.
+pub(super) fn lifetime() -> impl Fn(&str) -> Result<u32, String> + Clone {
+    time(1, MAX_LIFETIME)
+}
+
+fn time(least: u32, most: u32) -> impl Fn(&str) -> Result<u32, String> + Clone {
     move |text| {
-        let number = text.parse().ok().filter(|it| (least..=MAX_TIMEOUT).contains(it));
-        number.ok_or_else(|| format!("write a number of seconds from {least} to {MAX_TIMEOUT}"))
+        let with_unit = || age::seconds(text).and_then(|it| u32::try_from(it).ok());
+        let number = text.parse().ok().or_else(with_unit);
+        number.filter(|it| (least..=most).contains(it)).ok_or_else(|| {
+            format!("write a number of seconds from {least} to {most}, or a time such as 15m or 2h")
+        })
     }
 }

@@ -34,6 +34,7 @@ pub(crate) fn run([program, bundle, state]: [&Path; 3]) {
                 given: Vec::new(),
                 restart: None,
                 health_interval: GRACE,
+                idle: None,
             };
             started.serve_here(entry, terms, &signals).served.map(drop)
         }
