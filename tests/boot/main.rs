@@ -61,3 +61,4 @@ mod update;
 mod validator;
 mod volumes;
 mod watched;
+mod working;
