@@ -76,7 +76,7 @@ pub static CAPABILITIES: [Capability; 41] = [
         13,
         "NET_RAW",
         Asked,
-        "opens raw and packet sockets, as `ping` and `tcpdump` do; on a \
+        "opens raw and packet sockets, as `tcpdump` does; on a \
         shared network it reads what the other component sends",
     ),
     row(14, "IPC_LOCK", Asked, "keeps memory from being swapped, up to the component's limit"),

@@ -48,6 +48,11 @@ macro_rules! error_codes {
             /// All codes with their names and meanings.
             pub const ALL: &[(Self, &str, &str)] = &[$((Self::$variant, $name, $meaning),)*];
 
+            /// Returns the code with this name.
+            pub fn named(name: &str) -> Option<Self> {
+                Self::ALL.iter().find(|(_, it, _)| *it == name).map(|(code, ..)| *code)
+            }
+
             /// Returns the name. Names never change.
             pub const fn name(self) -> &'static str {
                 match self {

@@ -138,6 +138,23 @@ impl Boxes {
         Ok(records)
     }
 
+    /// Returns the names of boxes whose records cannot be read, for example because an incompatible version has written them.
+    /// [`Self::remove`] removes such a box.
+    ///
+    /// # Errors
+    /// If the directory of the records cannot be read.
+    pub fn unreadable(&self) -> Result<Vec<String>, OsError> {
+        if self.is_absent()? {
+            return Ok(Vec::new());
+        }
+        let is_unreadable = |name: &String| {
+            let is_readable = self.record(name).is_ok_and(|it| it.is_some());
+            // The record of a box that is about to start may not exist yet.
+            !is_readable && self.directory.join(name).join(RECORD).exists()
+        };
+        Ok(names(&self.directory)?.into_iter().filter(is_unreadable).collect())
+    }
+
     /// Returns a reader of the log of a box's filter, at the beginning of the log.
     pub fn network_log(&self, name: &str) -> LogReader {
         LogReader::of_network(&self.directory.join(name))

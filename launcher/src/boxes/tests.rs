@@ -551,3 +551,16 @@ fn the_record_of_a_box_that_is_continued_was_not_removed() {
     let _entry = made.create("work").unwrap();
     assert_eq!(kinds(), [EventKind::End, EventKind::Remove, EventKind::Start]);
 }
+
+#[test]
+fn a_record_that_cannot_be_read_is_named() {
+    let made = Fixture::new();
+    for name in ["good", "bad"] {
+        drop(made.boxes().create(Some(name), made.record()).unwrap());
+    }
+    assert_eq!(made.boxes().unreadable().unwrap(), [""; 0]);
+    let directory = made.boxes().directory;
+    std::fs::write(directory.join("bad").join(RECORD), "{").unwrap();
+    std::fs::create_dir(directory.join("new")).unwrap();
+    assert_eq!(made.boxes().unreadable().unwrap(), ["bad"]);
+}

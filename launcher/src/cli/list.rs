@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::error::Failure;
 use super::launch_error::LaunchError;
-use super::terminal::{aligned, is_quiet, json_line, print};
+use super::terminal::{aligned, is_quiet, json_line, notice, print};
 use super::{all_users, paths};
 
 /// Lists the running boxes.
@@ -147,7 +147,13 @@ pub(crate) fn ps(args: &PsArgs) -> Result<u8, Failure> {
     if args.all_users {
         return ps_all_users(args.json);
     }
-    let mut records = Boxes::new(&paths::state()?).all()?;
+    let boxes = Boxes::new(&paths::state()?);
+    let mut records = boxes.all()?;
+    for name in boxes.unreadable()?.iter().filter(|_| args.all) {
+        notice(&format!(
+            "boxlaunch: warning: the record of {name} cannot be read; `boxlaunch rm {name}` removes the box, with its disk\n"
+        ));
+    }
     let has_status = args.filters.iter().any(|it| matches!(it, Filter::Status(_)));
     records.retain(|record| args.all || has_status || record.state != State::Ended);
     records.retain(|record| Filter::all_fit(&args.filters, record));

@@ -113,12 +113,40 @@ impl StartArgs {
         if code() == exit::DONE {
             return Ok(());
         }
-        // With --json, the report has the reason, which has been printed otherwise.
-        let report: Value = serde_json::from_slice(&output).unwrap_or_default();
-        let reason = report["errors"][0]["message"].as_str();
-        let reason = reason.map_or_else(String::new, |it| format!(": {it}"));
-        let message = format!("{name} was not started again{reason}");
-        let help = "what its programs have written is kept: start it when the reason is gone";
-        Err(Failure::new((ErrorCode::NotRunning, help), shown(&message)))
+        Err(not_started(name, &output))
+    }
+}
+
+/// Returns the failure of a box that was not started again. With --json, `output` is the report of the start, with the reason, which
+/// has been printed otherwise.
+fn not_started(name: &str, output: &[u8]) -> Failure {
+    let report: Value = serde_json::from_slice(output).unwrap_or_default();
+    let error = &report["errors"][0];
+    let text = |field: &str| error[field].as_str().unwrap_or_default();
+    let code = ErrorCode::named(text("code")).unwrap_or(ErrorCode::NotRunning);
+    let reason = Some(text("message")).filter(|it| !it.is_empty());
+    let message = format!("{name} was not started again");
+    let message = reason.map_or_else(|| message.clone(), |it| format!("{message}: {it}"));
+    let help = "what its programs have written is kept: start it when the reason is gone";
+    let help = match text("help") {
+        "" => help.to_owned(),
+        first => format!("{first}\n{help}"),
+    };
+    Failure::new((code, help), shown(&message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_start_has_the_code_and_the_help_of_its_reason() {
+        let report = br#"{"errors":[{"code":"disk-full","message":"no KEY","help":"give it"}]}"#;
+        let failure = not_started("work", report);
+        assert!(failure.has(ErrorCode::DiskFull));
+        let text = failure.text();
+        assert!(text.contains("work was not started again: no KEY"), "{text}");
+        assert!(text.contains("give it") && text.contains("is kept"), "{text}");
+        assert!(not_started("work", b"").has(ErrorCode::NotRunning));
     }
 }

@@ -1,5 +1,6 @@
 //! Shares: directories of the host that components see.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fs, io};
@@ -138,23 +139,45 @@ impl HostShare {
         self.way.is_in(&Known::of([path.to_owned()]))
     }
 
-    /// Counts the entries of a directory and its subdirectories. Stops at `most + 1`, which means that there are more
-    /// than `most`. Ignores directories that cannot be read.
-    pub fn count(directory: &Path, most: u64) -> u64 {
-        let (mut found, mut left) = (0, vec![directory.to_owned()]);
+    /// Looks at the entries of a directory and its subdirectories, which are shown to a box by a process of the user `user`. Stops
+    /// at `most + 1` entries. Ignores directories that cannot be read.
+    pub fn survey(directory: &Path, user: u32, most: u64) -> Survey {
+        let (mut found, mut left) = (Survey::default(), vec![directory.to_owned()]);
         while let Some(next) = left.pop() {
             for entry in fs::read_dir(next).into_iter().flatten().flatten() {
-                found += 1;
-                if found > most {
+                found.entries += 1;
+                if found.entries > most {
                     return found;
                 }
                 if entry.file_type().is_ok_and(|it| it.is_dir()) {
                     left.push(entry.path());
                 }
+                if found.hidden.is_none() && found.entries <= EXAMINED && is_hidden(&entry, user) {
+                    found.hidden = Some(entry.path());
+                }
             }
         }
         found
     }
+}
+
+/// How many entries of a share are examined for their owners. A large share has a hundred times as many.
+const EXAMINED: u64 = 10_000;
+
+/// What [`HostShare::survey`] has found.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Survey {
+    /// The number of entries.
+    pub entries: u64,
+    /// The first of them that belongs to another user and that only this user or a group may read.
+    pub hidden: Option<PathBuf>,
+}
+
+/// Returns whether an entry is a file or a directory of another user than `user` that only its owner and its group may read.
+fn is_hidden(entry: &fs::DirEntry, user: u32) -> bool {
+    const READABLE: u32 = 0o004;
+    let found = entry.metadata();
+    found.is_ok_and(|it| !it.is_symlink() && it.uid() != user && it.mode() & READABLE == 0)
 }
 
 /// A share in the record of a started box.
@@ -360,8 +383,8 @@ mod tests {
         fs::create_dir(dir.path().join("a")).unwrap();
         fs::write(dir.path().join("a/b"), "").unwrap();
         std::os::unix::fs::symlink("/", dir.path().join("root")).unwrap();
-        assert_eq!(HostShare::count(dir.path(), 10), 3);
-        assert_eq!(HostShare::count(dir.path(), 1), 2);
+        assert_eq!(HostShare::survey(dir.path(), 0, 10).entries, 3);
+        assert_eq!(HostShare::survey(dir.path(), 0, 1).entries, 2);
     }
 
     #[test]

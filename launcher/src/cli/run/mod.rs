@@ -170,7 +170,11 @@ fn boot(
     }
     // Removes the result of an earlier run, so that it cannot be mistaken for the result of this run.
     let result = asked.result.clone();
-    result.iter().try_for_each(|it| write_result(it, &[]))?;
+    if let Err(failure) = result.iter().try_for_each(|it| write_result(it, &[])) {
+        drop(entry);
+        replaced.map_or(Ok(()), Replaced::restore)?;
+        return Err(failure.into());
+    }
     let mut agent_output = agent_route(args, screen);
     match boot.start(asked, (runtime, &mut entry), &mut agent_output, started + tried) {
         Ok(started) => {
@@ -218,7 +222,7 @@ impl Asked {
         secrets: Vec<Secret>,
     ) -> Result<Self, Failure> {
         let shared = shares::resolved(args, plan)?;
-        shares::look_for_large(&shared.directories, terminal::notice);
+        shares::look_through(&shared.directories, terminal::notice);
         Ok(Self {
             task: task::given(args)?,
             result: task::result_place(args, plan)?,

@@ -2,7 +2,7 @@
 //!
 //! A box declares the shares that it wants. Only the command line grants them.
 
-mod large;
+mod survey;
 
 use std::env;
 use std::ffi::OsString;
@@ -24,7 +24,7 @@ use super::error::{Failure, usage};
 use super::lacks::Lack;
 use super::run::{RunArgs, others};
 
-pub(super) use large::look_for_large;
+pub(super) use survey::look_through;
 
 /// The help for a malformed `--share`.
 const FORM: &str = "write HOST:GUEST, HOST:GUEST:rw, NAME=HOST or NAME";
@@ -248,6 +248,7 @@ pub(super) struct Shared {
 }
 
 /// One of the directories and files that a box sees.
+#[derive(Debug)]
 enum Opened {
     Directory(HostShare),
     File(FileCopy),
