@@ -62,7 +62,7 @@ impl ProxyChoice {
 }
 
 /// Returns a variable's name and value, if the value is not empty.
-fn set<'n>(name: &'n str, variable: impl Fn(&str) -> Option<String>) -> Option<(&'n str, String)> {
+fn set(name: &str, variable: impl Fn(&str) -> Option<String>) -> Option<(&str, String)> {
     variable(name).filter(|it| !it.is_empty()).map(|value| (name, value))
 }
 
