@@ -21,7 +21,7 @@ const VOLUMES: &str = r#"
 run() { boxlaunch run -q "$@"; }
 shown="ls -lnd /home/dev /data | tr -s ' ' | cut -d' ' -f1,3,4,9; ls -lnA /home/dev /home/dev/.config | grep -v -e total -e lost+found | tr -s ' ' | cut -d' ' -f1,3,4,9-; cat /home/dev/.profile"
 run /desk -- sh -c "$shown; echo new >/home/dev/.profile; rm -r /home/dev/.config; echo x >/data/x"
-run --component agent /desk -- sh -c 'cat /home/dev/.profile /data/x'
+run -u 0 --component agent /desk -- sh -c 'cat /home/dev/.profile /data/x'
 run /desk -- sh -c 'cat /home/dev/.profile; ls -A /home/dev; rm -r /home/dev/link /home/dev/.profile'
 run /desk -- ls -A /home/dev
 run --volume other:/home/dev /desk -- cat /home/dev/.profile
@@ -46,7 +46,7 @@ echo of the host >/settings; chmod 640 /settings
 run() { boxlaunch run "$@"; }
 run -p none -v /settings:/home/dev/.profile -v /settings:/new/deep/file /desk -- sh -c 'cat /home/dev/.profile; ls -ln /home/dev/.profile /new/deep/file | tr -s " " | cut -d" " -f1,3,4,9; echo x >/home/dev/.profile; rm /new/deep/file' 2>&1 | grep -v volume
 run -q -v /settings:/home/dev/new /desk -- cat /home/dev/new; run -q /desk -- ls -ln /home/dev/new | tr -s ' ' | cut -d' ' -f1,3,4,5,9
-run -v /settings:/x:rw /desk -- true 2>&1; run -v /settings:/home /desk -- true 2>&1 | grep -v volume
+run -v /settings:/x:rw /desk -- true 2>&1; run -v /settings:/home /desk -- true 2>&1 | grep error:
 run -q --share conf=/settings /conf -- cat /etc/app.conf; run -q -v /bin:/bin2 --share conf=/proc /conf 2>&1 | head -n 1
 run -q -d --name kept --share conf=/settings /conf; echo new >/settings; boxlaunch exec kept cat /etc/app.conf; boxlaunch restart kept; boxlaunch exec kept cat /etc/app.conf
 boxlaunch inspect kept | grep directories; boxlaunch rm -f kept

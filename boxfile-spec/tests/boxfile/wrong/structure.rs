@@ -52,11 +52,11 @@ fn an_unknown_declaration_gets_the_list() {
        |
        = help: did you mean `budget`?
     "#);
-    assert_snapshot!(agent_errors(r#"    volume "data""#), @r#"
-    error: unknown declaration `volume`
+    assert_snapshot!(agent_errors(r#"    sluice "data""#), @r#"
+    error: unknown declaration `sluice`
       --> Boxfile:4:5
        |
-     4 |     volume "data"
+     4 |     sluice "data"
        |     ^^^^^^ no such declaration here
        |
        = help: the declarations here are `image`, `binary`, `entrypoint`, `args`, `env`, `plain-env`, `env-file`, `file`, `workdir`, `user`, `port`, `health`, `tools`, `namespaces`, `limits`, `rlimits`, `capabilities`

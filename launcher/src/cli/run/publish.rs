@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 
-use box_contract::{ErrorCode, PublishPlan, RunPlan};
+use box_contract::{ComponentName, ErrorCode, PublishPlan, RunPlan};
 use boxlaunch::network::{NetworkError, Published};
 
 use super::options::RunArgs;
@@ -73,7 +73,11 @@ pub(super) fn notices(args: &RunArgs, plan: &RunPlan) -> impl Iterator<Item = St
             0 => "a free port of this host".to_owned(),
             _ => host.to_string(),
         };
-        format!("boxlaunch: {host} leads to port {guest} of the {}\n", component.name())
+        let whose = match component {
+            ComponentName::Agent => "the agent",
+            ComponentName::Business => "the business component",
+        };
+        format!("boxlaunch: {host} leads to port {guest} of {whose}\n")
     })
 }
 
@@ -84,9 +88,9 @@ pub(super) fn refused(failure: &FailedRun, args: &RunArgs, plan: &RunPlan) -> Op
     };
     let port = declared(args, plan).find(|it| it.host == *at)?;
     let Published { guest, component, .. } = port;
-    let declaration = match component.name() {
-        "agent" => format!("publish {guest}"),
-        name => format!("publish {guest} component=\"{name}\""),
+    let declaration = match component {
+        ComponentName::Agent => format!("publish {guest}"),
+        ComponentName::Business => format!("publish {guest} component=\"business\""),
     };
     let component = component.name();
     let help = format!(
@@ -99,8 +103,6 @@ pub(super) fn refused(failure: &FailedRun, args: &RunArgs, plan: &RunPlan) -> Op
 #[cfg(test)]
 mod tests {
     use std::io;
-
-    use box_contract::ComponentName;
 
     use super::*;
 
@@ -139,7 +141,7 @@ mod tests {
         let all: String = notices(&args, &plan()).collect();
         insta::assert_snapshot!(all, @"
         boxlaunch: a free port of this host leads to port 4000 of the agent
-        boxlaunch: 127.0.0.1:8080 leads to port 3000 of the business
+        boxlaunch: 127.0.0.1:8080 leads to port 3000 of the business component
         ");
     }
 

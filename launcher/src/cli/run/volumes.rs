@@ -145,7 +145,14 @@ mod tests {
         let errors = [["--volume", "app.data:/root"], ["-v", ".:/data"]];
         let mut texts: Vec<_> = errors.iter().map(|it| checked(it).unwrap_err()).collect();
         texts.push(checked(&["--volume", "a:/root", "--volume", "b:/root"]).unwrap_err());
-        insta::assert_snapshot!(texts.concat(), @"");
+        insta::assert_snapshot!(texts.concat(), @"
+        error: the volume app.data is named twice
+          = help: leave one out
+        error: /data is in use: the box has its volume data at /data
+          = help: choose another path: `-v .:/PATH`
+        error: two of the options use /root
+          = help: give each its own path
+        ");
     }
 
     #[test]
