@@ -158,14 +158,15 @@ fn run_in(
     screen: &Screen,
 ) -> Result<u8, Failure> {
     let component = component(request.component, |name| record.components.contains(&name))?;
-    if request.detached {
-        // The supervisor answers only then, and without its answer the command could not be known to run.
+    let argv = request.command.clone();
+    let exec = request.options.exec(component, argv.clone(), &request.env);
+    // The supervisor reads requests only then. Without its answer, a detached command could not be known to run, and a long one
+    // does not fit into the buffer of the socket.
+    if request.detached || !exec.is_short() {
         until_ready(record, signals)?;
     }
     let mut client = Client::connect(record, Follow::Nothing, signals)?;
     let mut output = if request.json { request.options.capture() } else { screen.route() };
-    let argv = request.command.clone();
-    let exec = request.options.exec(component, argv.clone(), &request.env);
     let (input, tty) = (request.options.input()?, request.options.terminal()?);
     let started = Instant::now();
     if request.detached {

@@ -72,7 +72,7 @@ impl Exec {
     }
 
     /// Returns whether every version of the protocol can carry the command: it fits into a frame as JSON.
-    pub(super) fn is_short(&self) -> bool {
+    pub fn is_short(&self) -> bool {
         self.json().is_ok_and(|json| json.len() < MAX_FRAME)
     }
 
