@@ -29,8 +29,8 @@ pub(crate) const PROGRAM: Program = Program {
 /// Removes the least recently used boxes and files of the store, until it is small enough.
 ///
 /// First removes boxes and cached build steps in the order of their last use, then everything that no box refers to. Keeps a
-/// box if it runs, if it was pulled or loaded, if `build --name` named it, if a NAME.box points to it, or if it was built or
-/// used within the last hour. Everything that is removed can be built or fetched again. `boxbuild build`, `pull`, `load` and
+/// box if it runs, if `boxlaunch start` can start it again, if it was pulled or loaded, if `build --name` named it, if a NAME.box
+/// points to it, or if it was built or used within the last hour. Everything that is removed can be built or fetched again. `boxbuild build`, `pull`, `load` and
 /// `fetch` also check the size of the store.
 #[derive(Debug, clap::Args)]
 pub(crate) struct GcArgs {

@@ -25,8 +25,8 @@ use cli_common::store::base_store;
 /// Removes the least recently used boxes and files of the store, until it is small enough.
 ///
 /// First removes boxes and cached build steps in the order of their last use, then everything that no box refers to. Keeps a
-/// box if it runs, if it was pulled or loaded, if `build --name` named it, if a NAME.box points to it, or if it was built or
-/// used within the last hour.
+/// box if it runs, if `boxlaunch start` can start it again, if it was pulled or loaded, if `build --name` named it, if a NAME.box
+/// points to it, or if it was built or used within the last hour.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub(crate) struct PruneArgs {
