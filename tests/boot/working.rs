@@ -13,6 +13,8 @@ const IMAGE: &str = "docker.io/library/python:3.12";
 const PACKAGES: &str = "deb.debian.org";
 /// The test's server of packages.
 const PEER: &str = "a.test.example";
+/// Its address, which is the host's: a rule has to allow it, too.
+const ADDRESS: &str = "127.0.0.2";
 /// A repository with the package that the page installs.
 const REPOSITORY: &str = r#"mkdir -p deb/DEBIAN deb/usr/bin apt
 printf 'Package: tree\nVersion: 2.1.0\nArchitecture: all\nMaintainer: a <a@b>\nDescription: a test\n' >deb/DEBIAN/control
@@ -39,7 +41,11 @@ fn a_day_goes_as_the_page_says() {
     assert!(boxfile.contains(IMAGE) && boxfile.contains(PACKAGES), "{boxfile}");
     let boxfile = boxfile.replace(IMAGE, &format!("oci:{}", image.display()));
     let sources = "    file \"sources.list\" to=\"/etc/apt/\"\n    health";
-    let boxfile = boxfile.replace(PACKAGES, PEER).replacen("    health", sources, 1);
+    let boxfile = boxfile.replace(PACKAGES, &format!("{PEER}\" \"{ADDRESS}")).replacen(
+        "    health",
+        sources,
+        1,
+    );
     fs::write(path("Boxfile"), boxfile + "\nbudget total=\"60s\"\n").unwrap();
     bake(&path("Boxfile"), &tools.programs.box_init, &path("work.box"));
     let mut shell = std::process::Command::new("sh");
@@ -47,7 +53,7 @@ fn a_day_goes_as_the_page_says() {
     let made = shell.args(["-ec", REPOSITORY]).current_dir(path("www")).output().unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     let day = script(
-        &PAGE.replace(" --share project", " --network-local 127.0.0.2 --share project"),
+        &PAGE.replace(" --share project", &format!(" --network-local {ADDRESS} --share project")),
         BEFORE,
     );
     let steps = Scenario::default().script(400, "day", &day).start(
