@@ -1,5 +1,6 @@
 //! Tests that a build refuses an image with files at the path of a share, of a scratch disk or of a working directory.
 
+use serde_json::json;
 use testkit::images::Layer;
 
 use crate::checkout::{BOXFILE, Checkout, shown};
@@ -46,6 +47,91 @@ fn a_share_elsewhere_or_for_the_other_component() {
         checkout.write("Boxfile", format!("{BOXFILE}share \"data\" {share}\n"));
         assert_eq!(checkout.built_plan()["shares"][0]["name"], "data", "{share}");
     }
+}
+
+/// A volume gets the files of the image, so it may be where these are. A reviewer sees volumes and published ports.
+#[test]
+fn volumes_and_published_ports_are_in_the_plan_and_shown() {
+    let checkout = Checkout::new();
+    let files = Layer::new().file("/agent", 0o755, "a").file("/data/kept", 0o644, "");
+    checkout.agent_of(files.to_tar());
+    checkout.built(&["--output", "old.box"]);
+    let declared =
+        "volume \"data\" guest=\"/data\" component=\"agent\"\npublish 3000\npublish 80 host=8080\n";
+    checkout.write("Boxfile", format!("{BOXFILE}{declared}"));
+    checkout.built(&["--output", "new.box"]);
+    let plan = checkout.plan("new.box");
+    assert_eq!(plan["volumes"][0]["guest"], "/data");
+    assert_eq!(plan["publish"][0], json!({ "component": "agent", "guest": 80, "host": 8080 }));
+    let old = checkout.plan("old.box");
+    assert!(old["volumes"].is_null() && old["publish"].is_null(), "{old}");
+    let lines = |args: &[&str]| {
+        let text = checkout.run(args).result;
+        let is_declared = |it: &&str| it.contains("volume") || it.contains("publish");
+        text.lines().filter(is_declared).map(|it| format!("{it}\n")).collect::<String>()
+    };
+    insta::assert_snapshot!(lines(&["inspect", "new.box"]), @"
+    publish 80     of the agent, at port 8080 of the host's loopback
+    publish 3000   of the agent, at port 3000 of the host's loopback
+    volume data    at /data, kept on the host as the volume test.data, for the agent
+    ");
+    let changes = [
+        &["diff", "old.box", "new.box"][..],
+        &["diff", "--format", "markdown", "old.box", "new.box"],
+    ];
+    insta::assert_snapshot!(changes.map(lines).concat(), @"
+    plan     publish  +component=agent guest=3000 host=3000
+    plan     publish  +component=agent guest=80 host=8080
+    plan     volumes data  +guest=/data scope=agent
+    | ⚠️ **allows more** | `publish 80` | – | `of the agent, at port 8080 of the host's loopback` |
+    | ⚠️ **allows more** | `publish 3000` | – | `of the agent, at port 3000 of the host's loopback` |
+    | ⚠️ **allows more** | `volume data` | – | `at /data, kept on the host as the volume test.data, for the agent` |
+    | `publish` | `+component=agent guest=3000 host=3000` |
+    | `publish` | `+component=agent guest=80 host=8080` |
+    | `volumes data` | `+guest=/data scope=agent` |
+    ");
+}
+
+#[test]
+fn a_volume_over_a_file_and_ports_that_cannot_be_published() {
+    insta::assert_snapshot!(refused("volume \"data\" guest=\"/agent\""), @r#"
+    error: the agent image has a file at /agent, in the way of the volume `data`
+       --> Boxfile:13:21
+        |
+     13 | volume "data" guest="/agent"
+        |                     ^^^^^^^^ named here
+        |
+        = help: choose another path, or remove it from the image
+    "#);
+    insta::assert_snapshot!(refused("publish 80"), @"
+    error: a box publishes no port of the host below 1024, such as 80
+       --> Boxfile:13:9
+        |
+     13 | publish 80
+        |         ^^ not without `host`
+        |
+        = help: choose another port of the host: `host=8080`
+    ");
+    insta::assert_snapshot!(refused("publish 3000 3001 host=8080"), @"
+    error: one port of the host cannot lead to several ports
+       --> Boxfile:13:14
+        |
+     13 | publish 3000 3001 host=8080
+        |              ^^^^ another port
+        |
+        = help: publish it by itself
+    ");
+    insta::assert_snapshot!(refused("publish 3000\npublish 4000 host=3000"), @"
+    error: `3000` is given twice
+       --> Boxfile:14:9
+        |
+     13 | publish 3000
+        |         ---- given first
+     14 | publish 4000 host=3000
+        |         ^^^^ given again
+        |
+        = help: remove one of them
+    ");
 }
 
 /// Makes a checkout whose agent has the working directory `workdir`. Its image has a file, a directory, and links to both.

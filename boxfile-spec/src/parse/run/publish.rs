@@ -23,12 +23,13 @@ pub(in crate::parse) fn read(top: &Children<'_>) -> Vec<PublishPlan> {
 
 /// Reads the ports of one declaration.
 fn ports(reader: &mut Reader<'_>, top: &Children<'_>) -> Vec<Spanned<PublishPlan>> {
-    let ports: Vec<Spanned<u16>> = reader.all().unwrap_or_default();
+    let mut ports: Vec<Spanned<u16>> = reader.all().unwrap_or_default();
     let host: Option<u16> = reader.optional("host");
     let component = reader.value("component");
     check_business(reader, top, component == Some(ComponentName::Business));
     if let (Some(_), Some(second)) = (host.filter(|it| *it != 0), ports.get(1)) {
         reader.report(DECLARATION_ERRORS.at("host-of-ports", second.span));
+        ports.truncate(1);
     }
     let component = component.unwrap_or(ComponentName::Agent);
     let published = |port: Spanned<u16>| {
