@@ -3,7 +3,7 @@
 use std::env;
 use std::ffi::{OsStr, OsString};
 
-use crate::program::Program;
+use crate::program::{AMBIGUOUS, Program};
 
 /// The variable in which the script of `box completions` names the shell.
 const SHELL: &str = "BOX_COMPLETE";
@@ -42,7 +42,8 @@ pub(crate) fn answer(words: &[OsString]) -> Result<String, String> {
     for program in Program::ALL {
         let answer = ask(program, words).unwrap_or_default();
         for word in answer.trim_end_matches('\n').split(separator.as_str()) {
-            if !word.is_empty() && !offered.iter().any(|it| it == word) {
+            let is_of_box = !word.starts_with(AMBIGUOUS);
+            if !word.is_empty() && is_of_box && !offered.iter().any(|it| it == word) {
                 offered.push(word.to_owned());
             }
         }

@@ -24,6 +24,7 @@ fn main() -> ExitCode {
         None | Some("-h" | "--help") => help::text(),
         Some("help") if words.len() == 1 => help::text(),
         Some("-V" | "--version") => Ok(format!("box {}\n", env!("CARGO_PKG_VERSION"))),
+        Some("man") if words.len() == 1 => Ok(include_str!("../box.1").to_owned()),
         Some("completions") if words.len() == 2 => complete::script(&words),
         _ => match Program::of(&words) {
             Ok(program) => Err(program.start(&words)),

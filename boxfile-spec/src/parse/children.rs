@@ -16,15 +16,16 @@ const MAX_REPEATS: usize = 8;
 
 /// Names that other tools use, and the declarations of a Boxfile with the same meaning. Typing errors are found without
 /// this list.
-const SYNONYMS: [(&str, &str); 17] = [
+const SYNONYMS: [(&str, &str); 18] = [
     ("cmd", "args"),
     ("command", "args"),
     ("environment", "env"),
     ("working_dir", "workdir"),
     ("cwd", "workdir"),
     ("healthcheck", "health"),
-    ("volume", "share"),
-    ("volumes", "share"),
+    ("volumes", "volume"),
+    ("ports", "publish"),
+    ("expose", "publish"),
     ("mount", "share"),
     ("mounts", "share"),
     ("ulimits", "rlimits"),

@@ -70,6 +70,7 @@ impl Merge {
     /// Describes how a declaration is merged with the declaration of a base file.
     pub(super) const fn description(self, count: Count) -> &'static str {
         match (self, count) {
+            (Self::Replace, Count::Repeatable) => "Those of the base file are kept.",
             (Self::Replace, _) => "Overrides the base file.",
             (Self::Combine, Count::Keyed) => {
                 "Merges with the base file; declarations with the same first argument are combined."

@@ -181,7 +181,7 @@ fn lead_out(args: &RunArgs) -> [(&'static str, bool, &'static str); 8] {
             !args.volumes.is_empty(),
             "start it on a host with KVM; or leave it out: then nothing that the box writes is kept",
         ),
-        ("--publish", !args.published.is_empty(), elsewhere),
+        ("--publish", args.published.iter().any(|it| *it != PublishOption::Undeclare), elsewhere),
         ("--task", args.task.is_some(), elsewhere),
         ("--result", args.result.is_some(), elsewhere),
         (

@@ -95,8 +95,10 @@ fn of_policy(error: &PolicyError) -> Explanation {
         }
         PolicyError::TooMuchScratch { asked, .. } => {
             let gib = asked.div_ceil(1 << 30);
-            let help =
-                format!("if it may write so much to this host's disk: `--max-scratch {gib}GiB`");
+            let help = format!(
+                "give it a smaller disk with `--disk SIZE`; or, if it may write so much to this host's disk: `--max-scratch \
+                 {gib}GiB` (without it, half of the free space)"
+            );
             (HostPolicy, help).into()
         }
     }

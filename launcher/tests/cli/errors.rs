@@ -146,8 +146,9 @@ fn a_number_of_seconds_is_asked_for() {
         [("--startup-timeout", "5w", 1), ("--startup-timeout", "2d", 1), ("--grace", "-1", 0)]
     {
         let ended = ended(boxlaunch(&["run", "x.box", option, value]));
-        let asked =
-            format!("write a number of seconds from {least} to 86400, or a time such as 15m or 2h");
+        let asked = format!(
+            "write a number of seconds from {least} to 86400, or a time with s, m, h or d, such as 15m"
+        );
         assert!(ended.code == Some(2) && ended.stderr.contains(&asked), "{}", ended.stderr);
     }
 }

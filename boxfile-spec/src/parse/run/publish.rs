@@ -52,12 +52,18 @@ fn check_once(all: &[Spanned<PublishPlan>], sink: &Sink) {
             in_box || (port.host != 0 && it.value.host == port.host)
         };
         if let Some(earlier) = all[..at].iter().find(is_same) {
-            sink.report(twice(port, earlier.span.min(*span), earlier.span.max(*span)));
+            sink.report(twice(
+                port,
+                &earlier.value,
+                earlier.span.min(*span),
+                earlier.span.max(*span),
+            ));
         }
     }
 }
 
-fn twice(port: &PublishPlan, earlier: Span, later: Span) -> Diagnostic {
-    let name = if port.host == 0 { port.guest } else { port.host };
-    Diagnostic::twice(&name.to_string(), earlier, later)
+fn twice(port: &PublishPlan, other: &PublishPlan, earlier: Span, later: Span) -> Diagnostic {
+    let is_in_box = (port.component, port.guest) == (other.component, other.guest);
+    let what = if is_in_box { port.guest.to_string() } else { format!("host={}", port.host) };
+    Diagnostic::twice(&what, earlier, later)
 }

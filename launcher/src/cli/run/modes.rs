@@ -72,11 +72,15 @@ fn check_subject(args: &RunArgs) -> Result<(), Failure> {
     Err(usage(message, &help))
 }
 
-/// Refuses a policy of restarts where nothing would apply it.
+/// Refuses a policy of restarts, and --idle, where nothing would apply them.
 fn check_restart(args: &RunArgs) -> Result<(), Failure> {
     if args.restart.is_some() && !args.detach {
         let help = "add --detach, or let the program that starts this run start it again";
         return Err(usage("--restart is for a detached run", help));
+    }
+    if args.idle.is_some() && !args.detach {
+        let help = "add --detach; --lifetime limits any run";
+        return Err(usage("--idle is for a detached run", help));
     }
     if args.health_interval.is_some() && !args.restart.is_some_and(|it| it.unhealthy) {
         let help = "add it, or leave --health-interval out";

@@ -98,7 +98,7 @@ pub(crate) struct RunArgs {
     /// Stop a detached box when nobody has used it for this time: no command has run in it, nobody has followed its output, and no client
     /// of a published port was connected.
     #[arg(long, value_name = "TIME", value_parser = lifetime(), allow_negative_numbers = true)]
-    #[arg(requires = "detach", conflicts_with_all = ["task", "result"])]
+    #[arg(conflicts_with_all = ["task", "result"])]
     pub(in crate::cli) idle: Option<u32>,
     /// Stop the box when the process that has started boxlaunch ends, such as a script, even if that process is killed.
     #[arg(long, conflicts_with = "emulated")]

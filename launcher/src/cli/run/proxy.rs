@@ -9,6 +9,8 @@ use crate::cli::error::Failure;
 
 /// The value that stands for the variables of the environment.
 const ENV: &str = "env";
+/// The only scheme of proxies. In a variable, it may be left out, as for other programs.
+const SCHEME: &str = "http://";
 /// The variables with the URL of a proxy. The first one that is set counts.
 const URLS: [&str; 4] = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
 /// The variables with the hosts that are reached without the proxy.
@@ -29,7 +31,9 @@ impl ProxyChoice {
         if text == ENV {
             return Ok(Self::Env);
         }
-        let proxy = Proxy::parse(text).map_err(|error| error.to_string())?;
+        let has_port = text.strip_prefix(SCHEME).is_some_and(|it| it.contains(':'));
+        let proxy = Proxy::parse(text).ok().filter(|_| has_port);
+        let proxy = proxy.ok_or("write `env`, or http://HOST:PORT")?;
         if proxy.has_user() {
             return Err(
                 "other users can see a password here: put the URL into HTTPS_PROXY, and write `--proxy env`".to_owned(),
@@ -92,15 +96,18 @@ mod tests {
         for (text, repeated) in [
             ("env", "env"),
             ("http://proxy.example:3128/", "http://proxy.example:3128"),
-            ("10.0.0.1", "http://10.0.0.1:80"),
+            ("http://10.0.0.1:80", "http://10.0.0.1:80"),
         ] {
             let choice = ProxyChoice::parse(text).unwrap();
             assert_eq!(choice.to_string(), repeated);
             assert_eq!(ProxyChoice::parse(repeated), Ok(choice));
         }
-        let error = ProxyChoice::parse("http://user:canary@proxy").unwrap_err();
+        let error = ProxyChoice::parse("http://user:canary@proxy:1").unwrap_err();
         assert!(error.contains("put the URL into HTTPS_PROXY") && !error.contains("canary"));
-        assert!(ProxyChoice::parse("socks5://proxy").unwrap_err().contains("another kind"));
+        for wrong in ["none", "ENV", "p:3128", "http://p", "http://p:3128/x", "socks5://p:1080"] {
+            let asked = "write `env`, or http://HOST:PORT";
+            assert_eq!(ProxyChoice::parse(wrong).unwrap_err(), asked, "{wrong}");
+        }
     }
 
     #[test]

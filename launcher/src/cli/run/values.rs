@@ -89,7 +89,7 @@ fn time(least: u32, most: u32) -> impl Fn(&str) -> Result<u32, String> + Clone {
         let with_unit = || age::seconds(text).and_then(|it| u32::try_from(it).ok());
         let number = text.parse().ok().or_else(with_unit);
         number.filter(|it| (least..=most).contains(it)).ok_or_else(|| {
-            format!("write a number of seconds from {least} to {most}, or a time such as 15m or 2h")
+            format!("write a number of seconds from {least} to {most}, or a time with s, m, h or d, such as 15m")
         })
     }
 }
