@@ -113,7 +113,7 @@ fn a_box_whose_init_speaks_another_protocol_is_not_booted() {
     let ended = scene.run(&["run"]);
     assert_eq!(
         ended.stderr,
-        "error: the box's init speaks protocol 10, but this boxlaunch speaks 2 to 9\n  \
+        "error: the box's init speaks protocol 11, but this boxlaunch speaks 2 to 10\n  \
          = help: build the box again, with `boxbuild build`, or use the boxlaunch of the boxbuild that \
          built it\n"
     );
