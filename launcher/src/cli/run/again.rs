@@ -7,6 +7,7 @@ use box_contract::{RunPlan, size};
 use box_digest::Digest;
 use boxlaunch::boxes::Record;
 use clap::{Args as _, FromArgMatches as _, ValueEnum};
+use serde_json::json;
 
 use super::RunArgs;
 use super::publish::PublishOption;
@@ -87,6 +88,7 @@ fn paths(args: &RunArgs) -> impl Iterator<Item = Option<String>> {
         registries: _,
         // The record has these.
         rm: _,
+        shared_before: _,
         volumes: _,
         published: _,
         // `options` adds these.
@@ -182,6 +184,8 @@ pub(in crate::cli) fn options_of(record: &Record) -> Option<Vec<String>> {
     // The box declares the others, or a newer one does not.
     let volumes = record.volumes.iter().filter(|it| !it.declared);
     words.extend(volumes.map(|it| format!("--volume={}:{}", it.volume, it.guest)));
+    // Whatever the paths of the options lead to now, the box gets nothing else than before.
+    words.extend(record.shares.iter().map(|it| format!("--shared-before={}", json!(it))));
     words.extend(record.remove.then(|| "--rm".to_owned()));
     Some(words)
 }
@@ -291,6 +295,19 @@ mod tests {
         let again: Vec<_> =
             words.iter().map(String::as_str).filter(|it| !it.contains("URL")).collect();
         assert_eq!(repeated(&again), again);
+    }
+
+    #[test]
+    fn what_the_box_saw_is_among_the_options_of_its_next_start() {
+        let share = json!({"host": "/home/a:/b", "guest": "/w", "writable": true});
+        let record = json!({
+            "name": "a", "box": format!("sha256:{}", "0".repeat(64)), "directory": "", "components": [],
+            "vm": {"cpus": 1, "memory-mib": 256}, "state": "running", "supervisor": 1, "runtime": "",
+            "created_ms": 0, "remove": false, "options": ["--cpus=1"], "shares": [share],
+        });
+        let record: Record = serde_json::from_value(record).unwrap();
+        let args = RunArgs::of_options(&options_of(&record).unwrap()).unwrap();
+        assert_eq!(args.shared_before, record.shares);
     }
 
     #[test]

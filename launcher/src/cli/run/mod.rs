@@ -268,7 +268,14 @@ struct Boot<'a> {
 }
 
 impl Boot<'_> {
-    /// Prints the notices about this start. Refuses the shares that [`kept::check`] refuses.
+    /// Checks that the box gets nothing of this host that no box may have. Each start needs this check: an earlier start of
+    /// the box may have made what its shares lead to.
+    fn check(&self, asked: &Asked) -> Result<(), Failure> {
+        kept::check(&asked.shares, self.args, &self.opened.places.directory, self.state)?;
+        kept::check_copies(&asked.files, self.state)
+    }
+
+    /// Prints the notices about this start. Refuses what [`Self::check`] refuses.
     fn say(&self, asked: &Asked) -> Result<(), Failure> {
         let Self { args, opened, state, screen, .. } = *self;
         let (plan, shares) = (opened.plan(), &asked.shares);
@@ -277,8 +284,7 @@ impl Boot<'_> {
         let larger = memory::larger_machine(plan, args.memory).filter(|_| is_told);
         let fewer = args.fewer_cpus(plan).filter(|_| is_told);
         notices.chain(larger).chain(fewer).for_each(|it| screen.notice(&it));
-        kept::check(shares, args, &opened.places.directory, state)?;
-        kept::check_copies(&asked.files, state)?;
+        self.check(asked)?;
         kept::notices(shares, state).for_each(|it| screen.notice(&it));
         if is_told {
             shares::notices(shares).for_each(|it| screen.notice(&it));

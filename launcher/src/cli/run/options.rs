@@ -13,6 +13,7 @@ use box_layout::OpenBox;
 use boxlaunch::host::error::{PolicyError, Resource};
 use boxlaunch::host::policy::{Most, check_scratch, most_scratch};
 use boxlaunch::mounts::roots_disk::DiskChoice;
+use boxlaunch::mounts::shares::ShareRecord;
 use boxlaunch::mounts::volumes::VolumePlace;
 use boxlaunch::network::Given;
 use boxlaunch::network::given::{Choice, NetworkRefusal};
@@ -35,7 +36,7 @@ use crate::cli::command::{CommandOptions, bytes};
 use crate::cli::error::Failure;
 use crate::cli::found;
 use crate::cli::pull::PullPolicy;
-use crate::cli::shares::ShareArg;
+use crate::cli::shares::{ShareArg, parse_record};
 use crate::cli::stored;
 use crate::cli::terminal::is_quiet;
 use crate::cli::variables::{Assigned, EnvOption};
@@ -180,6 +181,9 @@ pub(crate) struct RunArgs {
     /// that the box declares; NAME alone takes the directory that its Boxfile proposes. Of a file, the box gets a read-only copy.
     #[arg(short = 'v', long = "share", value_name = "SHARE", value_parser = ShareArg::parse)]
     pub(in crate::cli) shares: Vec<ShareArg>,
+    /// What the box saw of this host when it was started first. A run of it again is refused if a path leads elsewhere now.
+    #[arg(long, hide = true, requires = "detach", value_name = "JSON", value_parser = parse_record)]
+    pub(in crate::cli) shared_before: Vec<ShareRecord>,
     /// Mount this directory as a skill that the box declares with mode="mount".
     #[arg(long = "skill", value_name = "NAME=DIR", value_parser = ShareArg::parse_skill)]
     pub(in crate::cli) skills: Vec<(String, PathBuf)>,
@@ -291,6 +295,7 @@ impl RunArgs {
             env_files: _,
             secrets: _,
             shares: _,
+            shared_before: _,
             skills: _,
             volumes: _,
             published: _,

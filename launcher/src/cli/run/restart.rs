@@ -15,9 +15,10 @@ use vmm::runtime_dir::RuntimeDir;
 
 use super::options::{BudgetPolicy, RunArgs};
 use super::serve::Run;
-use super::{Asked, Boot, options_of};
+use super::{Asked, Boot};
 use crate::cli::error::{Failure, of_run, usage};
 use crate::cli::paths;
+use crate::cli::repeat::{not_repeatable, options, parsed};
 use crate::cli::secrets::{self, GivenSecret};
 
 /// What a restart needs in addition to the options.
@@ -88,7 +89,9 @@ impl Run<'_> {
                 return Ok(None);
             }
             let reason = failure.message();
-            match self.args.restart.and_then(|it| it.next(&entry.record, &reason)) {
+            // What was refused once may lead elsewhere again at the next try.
+            let policy = self.args.restart.filter(|_| !failure.has(ErrorCode::NotRepeatable));
+            match policy.and_then(|it| it.next(&entry.record, &reason)) {
                 Some(next) => entry.rest(None, next),
                 None => {
                     entry.end(None, Some(reason))?;
@@ -119,7 +122,11 @@ impl Run<'_> {
     fn boot_again(&self, entry: &mut Entry) -> Result<Started, Failure> {
         let (args, plan) = (self.repeated(&entry.record)?, self.opened.plan());
         let secrets = secrets::take_again(&secrets::checked(&args, plan)?, plan)?;
-        let mut asked = Asked::of(&args, plan, self.again.given.clone(), secrets)?;
+        let name = &entry.record.name;
+        let asked = Asked::of(&args, plan, self.again.given.clone(), secrets);
+        // A link that is refused is one that a box may have put there.
+        let mut asked =
+            asked.map_err(|it| if it.has(ErrorCode::Usage) { refused(name, &it) } else { it })?;
         // A hostile agent must not get back what the user has denied it.
         let record = &entry.record;
         asked.network = asked.network.with_changes(&record.network, &record.network_local);
@@ -127,6 +134,7 @@ impl Run<'_> {
         let runtime = RuntimeDir::create(&paths::runtime_base())?;
         let Self { opened, signals, screen, again: Again { state, .. }, .. } = *self;
         let boot = Boot { args: &args, opened, state, signals, screen };
+        boot.check(&asked).map_err(|it| refused(name, &it))?;
         let fresh = boot.record(&asked, &runtime);
         entry.update(|record| *record = renewed(record, fresh))?;
         let captured = &mut Route::capture();
@@ -137,9 +145,8 @@ impl Run<'_> {
     /// Returns the options of this run as they were given, with absolute paths. The budget of the start has been checked once: a
     /// host that is busy now is no reason to give a box up.
     fn repeated(&self, record: &Record) -> Result<RunArgs, Failure> {
-        let options = options_of(record).unwrap_or_default();
-        let parsed = RunArgs::of_options(&options)
-            .map_err(|error| usage(&error.to_string(), "stop the box, and run it again"))?;
+        // Without its options, the box would have no limits but those of every box.
+        let parsed = parsed(&record.name, &options(record)?)?;
         let Self { args, .. } = self;
         Ok(RunArgs {
             subject: args.subject.clone(),
@@ -149,6 +156,12 @@ impl Run<'_> {
             ..parsed
         })
     }
+}
+
+/// Returns the failure of a restart that would give the box what no box may have.
+fn refused(name: &str, failure: &Failure) -> Failure {
+    let help = "a box may have put a link there: look at what it has left before you run it anew";
+    not_repeatable(name, &failure.message(), help)
 }
 
 /// Returns the record of a run that begins again, from the record of the box and that of a first start.

@@ -2,6 +2,7 @@
 //!
 //! A box declares the shares that it wants. Only the command line grants them.
 
+mod again;
 mod survey;
 
 use std::env;
@@ -24,6 +25,7 @@ use super::error::{Failure, usage};
 use super::lacks::Lack;
 use super::run::{RunArgs, others};
 
+pub(super) use again::parse_record;
 pub(super) use survey::look_through;
 
 /// The help for a malformed `--share`.
@@ -308,6 +310,7 @@ pub(super) fn resolved(args: &RunArgs, plan: &RunPlan) -> Result<Shared, Failure
         }
     }
     check_files(&shared.files)?;
+    again::check(args, &shared)?;
     check_devices(args, plan, &shared.directories)?;
     Ok(shared)
 }
