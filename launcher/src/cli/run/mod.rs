@@ -143,6 +143,7 @@ fn boot(
     let mut asked = Asked::of(args, opened.plan(), given.clone(), secrets)?;
     if args.detach {
         asked.options = again::options(args, opened.plan(), &env)?;
+        restart::check_options(args, asked.options.as_ref())?;
     }
     let state = paths::state()?;
     boxes::check_owner(&state)?;

@@ -158,6 +158,16 @@ impl Run<'_> {
     }
 }
 
+/// Refuses `--restart` for a run whose options cannot be recorded: a restart would lose what they restrict.
+pub(super) fn check_options(args: &RunArgs, options: Option<&Vec<String>>) -> Result<(), Failure> {
+    if args.restart.is_none() || options.is_some() {
+        return Ok(());
+    }
+    let message =
+        "--restart has to record the options of the run, but one of their paths is not UTF-8";
+    Err(usage(message, "rename that file or directory, or leave --restart out"))
+}
+
 /// Returns the failure of a restart that would give the box what no box may have.
 fn refused(name: &str, failure: &Failure) -> Failure {
     let help = "a box may have put a link there: look at what it has left before you run it anew";
@@ -175,5 +185,22 @@ fn renewed(record: &Record, fresh: Record) -> Record {
         updated: record.updated.clone(),
         restarted: record.restarted.clone(),
         ..fresh
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_run_with_recorded_options_is_restarted() {
+        let args = |words: &[&str]| RunArgs::of_words(["x.box", "--detach"].iter().chain(words));
+        let (plain, again) = (args(&[]).unwrap(), args(&["--restart", "on-failure"]).unwrap());
+        assert!(check_options(&plain, None).is_ok());
+        assert!(check_options(&again, Some(&Vec::new())).is_ok());
+        insta::assert_snapshot!(check_options(&again, None).unwrap_err().text(), @"
+        error: --restart has to record the options of the run, but one of their paths is not UTF-8
+          = help: rename that file or directory, or leave --restart out
+        ");
     }
 }
