@@ -123,7 +123,7 @@ impl FileSlot {
     ///
     /// # Errors
     /// The operating system's error, or that a file outside of the kernel's file systems is not regular.
-    fn open(&self) -> io::Result<File> {
+    pub fn open(&self) -> io::Result<File> {
         if self.is_kernels {
             let flags = OFlags::RDONLY | OFlags::CLOEXEC;
             return Ok(openat(&self.directory, &self.name, flags, Mode::empty())?.into());

@@ -4,7 +4,7 @@ use std::env;
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use host_fs::OsError;
 use host_fs::named::{self, FileSlot, NamedError};
@@ -24,7 +24,20 @@ pub(super) fn open(
     path: &Path,
     failed: impl FnOnce(io::Error) -> Failure,
 ) -> Result<File, Failure> {
-    named::open(path, &search()).map_err(|error| refused(error, "file", failed))
+    with_path(path, failed).map(|(file, _)| file)
+}
+
+/// Opens the file of an option like [`open`]. Also returns its path without links.
+///
+/// # Errors
+/// As for [`open`].
+pub(super) fn with_path(
+    path: &Path,
+    failed: impl FnOnce(io::Error) -> Failure,
+) -> Result<(File, PathBuf), Failure> {
+    let opened = FileSlot::of_file(path, &search())
+        .and_then(|slot| Ok((slot.open()?, slot.path().to_owned())));
+    opened.map_err(|error| refused(error, "file", failed))
 }
 
 /// Opens a directory for reading or writing its entries. Links in the path, including its last component, are treated as in

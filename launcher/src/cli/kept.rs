@@ -232,7 +232,10 @@ mod tests {
     fn no_box_gets_a_copy_of_what_others_have_left() {
         let state = tempfile::tempdir().unwrap();
         fs::write(state.path().join("log"), "x").unwrap();
-        let copy = |path: &Path| FileCopy::read(path, "/x", Scope::Both).unwrap();
+        let copy = |path: &Path| {
+            let path = path.canonicalize().unwrap();
+            FileCopy::read(fs::File::open(&path).unwrap(), path, "/x", Scope::Both).unwrap()
+        };
         let error = check_copies(&[copy(&state.path().join("log"))], state.path()).unwrap_err();
         assert!(error.text().contains(": boxlaunch keeps its files in "), "{}", error.text());
         assert!(check_copies(&[copy(Path::new("Cargo.toml"))], state.path()).is_ok());

@@ -1,12 +1,13 @@
 //! Files of the host of which components get a copy.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use box_contract::Scope;
 use box_contract::wire::{FilePart, HostFile, MAX_FILES_BYTES, MAX_OUTPUT};
-use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
+use host_fs::kernel;
+use rustix::fs::{FileType, fstat};
 
 use super::shares::{ShareError, ShareRecord};
 
@@ -21,30 +22,33 @@ pub struct FileCopy {
 }
 
 impl FileCopy {
-    /// Reads a file of the host, of which components see a copy at `guest`.
+    /// Reads an open file of the host, of which components see a copy at `guest`. `host` is the file's path without symbolic
+    /// links, at the time of opening: the caller decides which links it follows.
     ///
     /// # Errors
-    /// If there is no such file, or if it is too large.
-    pub fn read(path: &Path, guest: &str, scope: Scope) -> Result<Self, ShareError> {
-        let read = || -> io::Result<(PathBuf, u32, Vec<u8>)> {
-            let host = fs::canonicalize(path)?;
-            // A box may replace a directory on the way with a link meanwhile.
-            let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-            let file = openat2(CWD, &host, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
+    /// If it is not a regular file, if it is one of the kernel, or if it is too large.
+    pub fn read(file: File, host: PathBuf, guest: &str, scope: Scope) -> Result<Self, ShareError> {
+        let read = || -> io::Result<(u32, Vec<u8>)> {
             let found = fstat(&file)?;
             if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
                 return Err(io::ErrorKind::NotADirectory.into());
             }
+            if let Some(place) = kernel::around(&host)? {
+                return Err(kernel::no_files(&place));
+            }
             let mut content = Vec::new();
-            File::from(file).take(MAX_FILES_BYTES + 1).read_to_end(&mut content)?;
+            file.take(MAX_FILES_BYTES + 1).read_to_end(&mut content)?;
             if content.len() as u64 > MAX_FILES_BYTES {
                 return Err(io::ErrorKind::FileTooLarge.into());
             }
-            Ok((host, found.st_mode, content))
+            Ok((found.st_mode, content))
         };
-        let read = read().map_err(|source| ShareError { path: path.to_owned(), source });
-        let (host, mode, content) = read?;
-        Ok(Self { host, guest: guest.to_owned(), scope, mode: mode & 0o777, content })
+        match read() {
+            Ok((mode, content)) => {
+                Ok(Self { host, guest: guest.to_owned(), scope, mode: mode & 0o777, content })
+            }
+            Err(source) => Err(ShareError { path: host, source }),
+        }
     }
 
     /// Returns the path of the file on the host, without symbolic links.
@@ -84,20 +88,24 @@ impl FileCopy {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
+
+    fn read(path: &Path) -> Result<FileCopy, ShareError> {
+        FileCopy::read(File::open(path).unwrap(), path.to_owned(), "/root/x", Scope::Both)
+    }
 
     #[test]
     fn a_copy_has_the_content_and_the_mode() {
         let dir = tempfile::tempdir().unwrap();
-        let at = |path: &str| dir.path().join(path);
-        fs::write(at("file"), vec![7; MAX_OUTPUT + 1]).unwrap();
-        fs::set_permissions(at("file"), fs::Permissions::from_mode(0o4640)).unwrap();
-        symlink("file", at("link")).unwrap();
-        let copy = FileCopy::read(&at("link"), "/root/x", Scope::Both).unwrap();
+        let file = dir.path().canonicalize().unwrap().join("file");
+        fs::write(&file, vec![7; MAX_OUTPUT + 1]).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o4640)).unwrap();
+        let copy = read(&file).unwrap();
         assert!(copy.is_inside(dir.path()) && !copy.is_inside(Path::new("/proc")));
-        assert_eq!(copy.host(), at("file").canonicalize().unwrap());
+        assert_eq!(copy.host(), file);
         let HostFile { size, mode, .. } = copy.described();
         assert_eq!((size as usize, mode), (MAX_OUTPUT + 1, 0o640));
         let parts: Vec<_> = copy.parts().map(|it| it.data.len()).collect();
@@ -107,13 +115,12 @@ mod tests {
     #[test]
     fn what_is_no_file_of_some_size_is_refused() {
         let dir = tempfile::tempdir().unwrap();
-        let at = |path: &str| dir.path().join(path);
-        let error =
-            |path: &str| FileCopy::read(&at(path), "/x", Scope::Both).unwrap_err().source.kind();
-        nix::unistd::mkfifo(&at("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
-        assert_eq!(error("pipe"), io::ErrorKind::NotADirectory);
-        assert_eq!(error("none"), io::ErrorKind::NotFound);
-        File::create(at("large")).unwrap().set_len(MAX_FILES_BYTES + 1).unwrap();
-        assert_eq!(error("large"), io::ErrorKind::FileTooLarge);
+        let error = |path: &Path| read(path).unwrap_err().source;
+        assert_eq!(error(dir.path()).kind(), io::ErrorKind::NotADirectory);
+        let large = dir.path().join("large");
+        File::create(&large).unwrap().set_len(MAX_FILES_BYTES + 1).unwrap();
+        assert_eq!(error(&large).kind(), io::ErrorKind::FileTooLarge);
+        let of_kernel = error(Path::new("/proc/version")).to_string();
+        assert!(of_kernel.contains("/proc is a file system of the kernel"), "{of_kernel}");
     }
 }

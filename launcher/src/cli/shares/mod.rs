@@ -22,6 +22,7 @@ use boxlaunch::mounts::shares::{HostShare, ShareError, ShareRecord, devices};
 use safe_text::{shell_word, shown};
 
 use super::error::{Failure, usage};
+use super::given_file;
 use super::lacks::Lack;
 use super::run::{RunArgs, others};
 
@@ -271,7 +272,10 @@ impl Opened {
                 "share it without `rw`, or share the directory that it is in",
             ));
         }
-        Ok(Self::File(FileCopy::read(host, guest, scope).map_err(|error| not_found(host, error))?))
+        // A box may have put a link to another file there, as for every file of an option.
+        let failed = |source| not_found(host, ShareError { path: host.to_owned(), source });
+        let (file, real) = given_file::with_path(host, failed)?;
+        Ok(Self::File(FileCopy::read(file, real, guest, scope)?))
     }
 
     fn is_inside(&self, directory: &Path) -> bool {
@@ -606,6 +610,35 @@ mod tests {
         let output = link_notice(&linked).unwrap().replace(&real.display().to_string(), "HERE");
         let expected = "HERE/project/other is a link to HERE/project/moved, which the box sees";
         assert_eq!(output, format!("boxlaunch: {expected}\n"));
+    }
+
+    /// Imitates a box that has a project as a writable share.
+    #[test]
+    fn a_file_is_copied_through_no_link_that_leads_to_another_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        let real = dir.path().canonicalize().unwrap();
+        for path in ["project/src", "keys"] {
+            fs::create_dir_all(real.join(path)).unwrap();
+        }
+        for path in ["project/settings", "keys/id"] {
+            fs::write(real.join(path), path).unwrap();
+        }
+        symlink("../keys/id", real.join("project/link")).unwrap();
+        symlink("../keys", real.join("project/directory")).unwrap();
+        symlink("settings", real.join("project/own")).unwrap();
+        let opened = |path: &str| {
+            Opened::new(&real.join(path), "/x", Access::ReadOnly, Scope::Both)
+                .map(|it| it.host().to_owned())
+                .map_err(|error| error.text().replace(&real.display().to_string(), "HERE"))
+        };
+        for path in ["project/settings", "project/own"] {
+            assert_eq!(opened(path), Ok(real.join("project/settings")));
+        }
+        assert!(opened("project/directory/id").is_err());
+        insta::assert_snapshot!(opened("project/link").unwrap_err(), @"
+        error: HERE/project/link is a link: the path leads to HERE/keys/id, which is not among the files of HERE/project
+          = help: a box may have put it there; if you mean that file, name it: HERE/keys/id
+        ");
     }
 
     #[test]
