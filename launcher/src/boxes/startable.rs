@@ -1,12 +1,15 @@
 //! Boxes that can be started again: the store keeps the box of each record.
 
 use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::io::{self, Write as _};
+use std::path::Path;
 
 use box_cache::{Store, StoreError};
+use box_layout::MAX_DOCUMENT;
 use box_prune::STARTED;
 use host_fs::OsError;
+use host_fs::publish::FileDraft;
+use host_fs::read::{Links, read_file};
 
 use super::{Boxes, Entry};
 
@@ -36,7 +39,42 @@ impl Entry {
 
 fn copy_documents(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to)?;
-    // A document is replaced as a whole: an update may start another box under the name.
-    let place = |name: &str| -> (PathBuf, PathBuf) { (from.join(name), to.join(name)) };
-    DOCUMENTS.map(place).into_iter().try_for_each(|(from, to)| fs::copy(from, to).map(drop))
+    DOCUMENTS.iter().try_for_each(|name| copy_document(&from.join(name), &to.join(name)))
+}
+
+/// Copies a document. A program that can write to the directory of the box may have replaced the verified document with a link, a
+/// pipe or a long file meanwhile. The copy is replaced as a whole, because an update may start another box under the name.
+fn copy_document(from: &Path, to: &Path) -> io::Result<()> {
+    let bytes = read_file(from, Links::Refuse, MAX_DOCUMENT)?;
+    let draft = FileDraft::beside(to, 0o600)?;
+    draft.file().write_all(&bytes)?;
+    draft.finish_over(to)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn only_a_short_regular_document_is_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |path: &str| directory.path().join(path);
+        fs::write(at("index.json"), "first").unwrap();
+        copy_document(&at("index.json"), &at("kept")).unwrap();
+        symlink("index.json", at("link")).unwrap();
+        nix::unistd::mkfifo(&at("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        fs::File::create(at("long")).unwrap().set_len(MAX_DOCUMENT + 1).unwrap();
+        for path in ["link", "pipe", "long", "none"] {
+            assert!(copy_document(&at(path), &at("kept")).is_err(), "{path}");
+            assert_eq!(fs::read_to_string(at("kept")).unwrap(), "first");
+        }
+        // A link at the destination is replaced, not followed.
+        symlink("index.json", at("other")).unwrap();
+        fs::write(at("new"), "second").unwrap();
+        copy_document(&at("new"), &at("other")).unwrap();
+        assert!(!at("other").is_symlink());
+        assert_eq!(fs::read_to_string(at("index.json")).unwrap(), "first");
+    }
 }
