@@ -26,6 +26,11 @@ pub enum VolumeError {
     /// A running VM uses the volume; `by` is the name of its box, or `None` if the volume's record cannot be read.
     #[error("the volume {name} is used by {}", user(by.as_deref()))]
     InUse { name: String, by: Option<String> },
+    /// A box declares the volume, but it was not made for a box that declares it.
+    #[error(
+        "the box declares the volume {name} at {guest}, but that volume was made by other means"
+    )]
+    NotDeclared { name: String, guest: String },
     /// The name is not valid for a volume.
     #[error("{0:?} cannot be the name of a volume")]
     BadName(String),

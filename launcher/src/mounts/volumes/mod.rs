@@ -101,13 +101,14 @@ impl Volumes {
         check_name(name)?;
         state_dir::make(&self.directory)?;
         let _guard = state_dir::lock(&self.directory)?;
-        self.make(name, size_bytes)
+        self.make(name, size_bytes, None)
     }
 
-    /// Locks a volume for the box `name`. A missing volume is created.
+    /// Locks a volume for the box `name`. A missing volume is created. The author of a box chooses its name, and so the names of
+    /// the volumes that it declares. So such a volume must have been made as a declared one.
     ///
     /// # Errors
-    /// [`VolumeError::InUse`] if another VM uses the volume, [`VolumeError::Damaged`], [`VolumeError::BadName`], or
+    /// [`VolumeError::InUse`] if another VM uses the volume, [`VolumeError::NotDeclared`], [`VolumeError::Damaged`], [`VolumeError::BadName`], or
     /// errors of the operating system.
     pub fn take(&self, place: &VolumePlace, name: &str) -> Result<Volume, VolumeError> {
         check_name(&place.volume)?;
@@ -186,7 +187,12 @@ impl Volumes {
     }
 
     /// Creates a volume atomically. The caller has locked the directory of the volumes.
-    fn make(&self, name: &str, size_bytes: u64) -> Result<(), VolumeError> {
+    fn make(
+        &self,
+        name: &str,
+        size_bytes: u64,
+        declared_as: Option<String>,
+    ) -> Result<(), VolumeError> {
         if !(MIN_SIZE..=MAX_SIZE).contains(&size_bytes) {
             return Err(VolumeError::BadSize(size_bytes));
         }
@@ -201,21 +207,24 @@ impl Volumes {
         };
         let draft = DirectoryDraft::beside(&directory, 0o700).map_err(publish)?;
         let size_bytes = disk_file::make_kept(draft.path(), size_bytes, SHARED_ROOT)?;
-        VolumeRecord::new(size_bytes).write(draft.path())?;
+        VolumeRecord::new(size_bytes, declared_as).write(draft.path())?;
         Ok(draft.finish_new().map_err(publish)?)
     }
 
     fn try_take(&self, place: &VolumePlace, name: &str) -> Result<Volume, VolumeError> {
-        let VolumePlace { volume, guest, scope, new_bytes, declared: _ } = place;
+        let VolumePlace { volume, guest, scope, new_bytes, declared } = place;
         let _guard = state_dir::lock(&self.directory)?;
         let directory = self.directory.join(volume);
         let is_new = !disk_file::is_there(&directory)?;
         if is_new {
-            self.make(volume, *new_bytes)?;
+            self.make(volume, *new_bytes, declared.then(|| volume.clone()))?;
         }
         let disk = disk::open(&directory, volume)?;
         self.lock_disk(volume, &disk)?;
         let mut record = VolumeRecord::read(&directory, volume)?;
+        if *declared && record.declared_as.as_ref() != Some(volume) {
+            return Err(VolumeError::NotDeclared { name: volume.clone(), guest: guest.clone() });
+        }
         disk::check_size(&disk, volume, record.size_bytes)?;
         disk_file::take_back(&disk).map_err(OsError::file("take", directory.join(DISK)))?;
         record.taker = Some(name.to_owned());

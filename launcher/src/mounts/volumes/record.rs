@@ -29,6 +29,10 @@ pub(super) struct VolumeRecord {
     pub(super) used_ms: Option<u64>,
     /// The name of the box that locked the volume last. The VM of that box may not have started.
     pub(super) taker: Option<String>,
+    /// The name under which the volume was made because a box declared it: `BOX.VOLUME`. `None` if a user has named it. A copy
+    /// of the volume under another name is another volume.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) declared_as: Option<String>,
 }
 
 /// The current state of a volume. Times are in milliseconds since 1970.
@@ -56,9 +60,9 @@ pub struct VolumeState {
 
 impl VolumeRecord {
     /// Returns the record of a new volume.
-    pub(super) fn new(size_bytes: u64) -> Self {
+    pub(super) fn new(size_bytes: u64, declared_as: Option<String>) -> Self {
         let created_ms = since_epoch();
-        Self { size_bytes, created_ms, user: None, used_ms: None, taker: None }
+        Self { size_bytes, created_ms, user: None, used_ms: None, taker: None, declared_as }
     }
 
     /// Returns the name of the box that locked the volume last. Meaningful only while the disk is locked.

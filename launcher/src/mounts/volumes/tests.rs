@@ -105,6 +105,35 @@ fn a_volume_belongs_to_one_box_at_a_time() {
     assert_eq!(made.volumes.find("work").unwrap().user.as_deref(), Some("two"));
 }
 
+/// The author of a box chooses its name. So the name alone gives it no volume that somebody else has made.
+#[test]
+fn a_box_that_declares_a_volume_gets_none_that_was_made_by_other_means() {
+    let made = Fixture::new();
+    let declared = |name: &str| VolumePlace {
+        declared: true,
+        new_bytes: 8 << 20,
+        ..place(&format!("{name}:/data"))
+    };
+    let take = |place: &VolumePlace| made.volumes.take(place, "box").map(drop);
+    made.volumes.create("work.data", 8 << 20).unwrap();
+    take(&place("work.more:/data")).unwrap();
+    for name in ["work.data", "work.more"] {
+        let error = fails(take(&declared(name)));
+        assert!(matches!(error, VolumeError::NotDeclared { .. }), "{error}");
+        assert!(made.is_free(name));
+        take(&place(&format!("{name}:/data"))).unwrap();
+    }
+    take(&declared("app.data")).unwrap();
+    assert!(made.is_free("app.data"));
+    take(&declared("app.data")).unwrap();
+    // The copy of a volume belongs to no other box.
+    fs::create_dir(made.path("other.data")).unwrap();
+    for file in ["record.json", DISK] {
+        fs::copy(made.path("app.data").join(file), made.path("other.data").join(file)).unwrap();
+    }
+    assert!(matches!(fails(take(&declared("other.data"))), VolumeError::NotDeclared { .. }));
+}
+
 #[test]
 fn a_box_whose_machine_did_not_start_is_not_who_had_it_last() {
     let made = Fixture::new();
