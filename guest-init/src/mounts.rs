@@ -226,7 +226,8 @@ fn copy_of(component: ComponentName, at: usize) -> PathBuf {
 }
 
 /// Opens the file `path` as a mount point, and makes it for `user` if it is missing. An empty directory at the path is
-/// replaced: `boxbuild` makes one at the path of each declared share. `outer` is as for [`place`].
+/// replaced if it is in the root of the box: `boxbuild` makes one at the path of each declared share. In another mount
+/// (`outer`, as for [`place`]), it belongs to the host or to a volume, and stays.
 fn file_place(root: &Path, path: &str, outer: Option<&str>, user: &User) -> nix::Result<OwnedFd> {
     let path = Path::new(path);
     let (Some(parent), Some(name)) = (path.parent().and_then(Path::to_str), path.file_name())
@@ -240,6 +241,9 @@ fn file_place(root: &Path, path: &str, outer: Option<&str>, user: &User) -> nix:
     };
     match openat2(&parent, name, how(OFlag::O_PATH)) {
         Ok(found) if fstat(&found)?.st_mode & SFlag::S_IFMT.bits() == SFlag::S_IFDIR.bits() => {
+            if outer.is_some() {
+                return Err(Errno::EISDIR);
+            }
             unlinkat(&parent, name, UnlinkatFlags::RemoveDir)?;
         }
         Err(Errno::ENOENT) => {}
@@ -255,7 +259,7 @@ fn file_place(root: &Path, path: &str, outer: Option<&str>, user: &User) -> nix:
 /// Returns the reason why there is no place for the copy of a file.
 fn why_no_file(error: Errno, outer: Option<&str>) -> String {
     match (error, outer) {
-        (Errno::ENOTEMPTY | Errno::EBUSY, _) => "there is a directory".to_owned(),
+        (Errno::ENOTEMPTY | Errno::EBUSY | Errno::EISDIR, _) => "there is a directory".to_owned(),
         (Errno::ELOOP, None) => "there is a link".to_owned(),
         (Errno::EROFS, Some(outer)) => {
             format!("the read-only directory at {outer} has no such file: create it on your host")
@@ -399,6 +403,30 @@ mod tests {
         assert_eq!(open_or_make_in(&root, "/magic/d").unwrap_err(), Errno::ENOENT);
         fs::write(root.join("file"), "").unwrap();
         assert_eq!(open_or_make_in(&root, "/file").unwrap_err(), Errno::ENOTDIR);
+        fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn a_file_takes_the_place_of_a_directory_in_the_root_of_the_box_alone() {
+        let root = std::env::temp_dir().join(format!("box-init-files-{}", std::process::id()));
+        drop(fs::remove_dir_all(&root));
+        for path in ["declared", "full/inner", "work/empty"] {
+            fs::create_dir_all(root.join(path)).unwrap();
+        }
+        let (uid, gid) = (nix::unistd::getuid().as_raw(), nix::unistd::getgid().as_raw());
+        let user = User { uid, gid, groups: Vec::new() };
+        let place = |path: &str, outer| {
+            let placed = file_place(&root, path, outer, &user);
+            placed.map(drop).map_err(|error| why_no_file(error, outer))
+        };
+        assert_eq!(place("/declared", None), Ok(()));
+        assert!(root.join("declared").is_file());
+        assert_eq!(place("/work/new", Some("/work")), Ok(()));
+        assert!(root.join("work/new").is_file());
+        for (path, outer) in [("/full", None), ("/work/empty", Some("/work"))] {
+            assert_eq!(place(path, outer), Err("there is a directory".to_owned()));
+            assert!(root.join(&path[1..]).is_dir(), "{path}");
+        }
         fs::remove_dir_all(root).unwrap();
     }
 
