@@ -1,9 +1,9 @@
 //! One attempt to reach a host.
 
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use box_contract::ComponentName;
 use egress_rules::{Denial, Host, Rules, Target};
@@ -13,15 +13,13 @@ use tokio::time::{Instant, timeout};
 use crate::decision::{Channel, Decision, Verdict, printable};
 use crate::meter::Count;
 use crate::own::check_address;
-use crate::proxy::Proxy;
+use crate::proxy::{Proxy, ProxyFailure};
 use crate::refusal::Refusal;
-use crate::state::{Filter, Settings};
+use crate::state::Filter;
 use crate::upstream::{Upstream, Watch};
 
 /// How many of a name's addresses are tried at most.
 const MAX_ADDRESSES: usize = 8;
-/// How long a name may take to be resolved if connections go through a proxy, which resolves it itself.
-const PROXIED_LOOKUP: Duration = Duration::from_secs(1);
 
 /// One attempt to reach a host. It is reported when it is dropped.
 pub(crate) struct Attempt {
@@ -132,18 +130,14 @@ impl Attempt {
         let permit = Arc::clone(&filter.connections).try_acquire_owned();
         let permit = permit.map_err(|_| Refusal::Connections(filter.limits.connections))?;
         let proxy = filter.settings.proxy.as_ref().filter(|it| it.is_for(target));
-        let addresses = match &target.host {
-            Host::Address(address) => vec![*address],
-            Host::Name(name) => match (self.resolve(name).await, proxy) {
-                // A host behind a proxy may not resolve the names of the internet.
-                (Err(Refusal::Unresolved(_) | Refusal::Timeout(_)), Some(_)) => Vec::new(),
-                (found, _) => found?,
-            },
+        let is_local = |it: &IpAddr| rules.is_consented(*it, target.port);
+        let found = match (&target.host, proxy) {
+            (Host::Address(address), _) => Some(vec![*address]),
+            (Host::Name(name), None) => Some(self.resolve(name).await?),
+            (Host::Name(name), Some(_)) => self.resolve_proxied(name, is_local).await?,
         };
         // What the host resolves must be allowed even if the proxy resolves the name again.
-        let is_known = proxy.is_none() || !addresses.is_empty();
-        let addresses = if is_known { allowed(&rules, target, addresses)? } else { addresses };
-        let is_local = |it: &IpAddr| rules.is_consented(*it, target.port);
+        let addresses = found.map_or(Ok(Vec::new()), |it| allowed(&rules, target, it))?;
         let proxy = proxy.filter(|_| !addresses.iter().any(is_local));
         let (stream, address) = match proxy {
             Some(proxy) => (filter.ask_proxy(proxy, target).await?, None),
@@ -160,33 +154,70 @@ impl Attempt {
         Ok(Upstream::new(stream, Arc::clone(&self.count), Arc::clone(&filter.pace), watch))
     }
 
-    /// Resolves a name. After the timeout, getaddrinfo(3) may still run in its thread, so the lookup keeps its permit until
-    /// getaddrinfo returns.
+    /// Resolves a name.
     async fn resolve(&self, name: &str) -> Result<Vec<IpAddr>, Refusal> {
         self.ask(name)?;
-        let lookups = Arc::clone(&self.filter.lookups);
-        let answer = self.filter.resolver.resolve(name);
-        let lookup = async move {
-            let permit = lookups.acquire_owned().await;
-            let looked_up = tokio::spawn(async move {
-                let _permit = permit;
-                answer.await
-            });
-            looked_up.await.unwrap_or_else(|reason| Err(reason.into()))
-        };
-        let Settings { resolve, proxy, .. } = &self.filter.settings;
-        let limit = if proxy.is_some() { PROXIED_LOOKUP.min(*resolve) } else { *resolve };
-        let found = timeout(limit, lookup).await;
+        let found = timeout(self.filter.settings.resolve, self.filter.ask_resolver(name)).await;
         found.map_err(|_| Refusal::Timeout("resolving its name"))?.map_err(Refusal::Unresolved)
+    }
+
+    /// Resolves a name that the proxy resolves, too. `None` if this host resolves no such names.
+    ///
+    /// The name servers of an allowed name can fail for this host, and send the proxy to an address that the rules forbid. So a
+    /// name that cannot be resolved is refused if this host has resolved another one, and so has name servers for it.
+    async fn resolve_proxied(
+        &self,
+        name: &str,
+        is_local: impl Fn(&IpAddr) -> bool,
+    ) -> Result<Option<Vec<IpAddr>>, Refusal> {
+        let resolves = &self.filter.resolves;
+        match self.resolve(name).await {
+            Ok(found) => {
+                // A host may resolve the names of its own network, but not those of the internet.
+                if !found.iter().any(is_local) {
+                    resolves.store(true, Ordering::Relaxed);
+                }
+                Ok(Some(found))
+            }
+            Err(Refusal::Unresolved(_)) if !resolves.load(Ordering::Relaxed) => Ok(None),
+            Err(refusal) => Err(refusal),
+        }
     }
 }
 
 impl Filter {
+    /// Asks the resolver for a name. If the caller stops waiting, getaddrinfo(3) may still run in its thread, so the lookup keeps
+    /// its permit until getaddrinfo returns.
+    async fn ask_resolver(&self, name: &str) -> io::Result<Vec<IpAddr>> {
+        let answer = self.resolver.resolve(name);
+        let permit = Arc::clone(&self.lookups).acquire_owned().await;
+        let looked_up = tokio::spawn(async move {
+            let _permit = permit;
+            answer.await
+        });
+        looked_up.await.unwrap_or_else(|reason| Err(reason.into()))
+    }
+
     /// Opens a connection to a target through the proxy of the host.
     async fn ask_proxy(&self, proxy: &Proxy, target: &Target) -> Result<TcpStream, Refusal> {
-        let connected = timeout(self.settings.connect, proxy.connect(target)).await;
+        let connecting = async {
+            let addresses = self.addresses(proxy).await.map_err(ProxyFailure::Unreachable)?;
+            proxy.connect(&addresses, target).await
+        };
+        let connected = timeout(self.settings.connect, connecting).await;
         Ok(connected
             .map_err(|_| Refusal::Timeout("connecting through the proxy of this host"))??)
+    }
+
+    /// Returns the addresses of a proxy. Its name may get other ones during a run.
+    async fn addresses(&self, proxy: &Proxy) -> io::Result<Vec<SocketAddr>> {
+        let Target { host, port } = proxy.address();
+        let found = match host {
+            Host::Address(address) => vec![*address],
+            Host::Name(name) => self.ask_resolver(name).await?,
+        };
+        let found = found.into_iter().take(MAX_ADDRESSES);
+        Ok(found.map(|it| SocketAddr::new(it, *port)).collect())
     }
 
     /// Connects to the first of the addresses that accepts the connection. Each address has an equal share of the timeout.

@@ -1,11 +1,11 @@
 //! The HTTP proxy of the host, through which the filter connects.
 //!
 //! The filter checks each target before it asks the proxy. The proxy resolves a name itself, because many proxies decide by
-//! names, and because the host may not resolve the names of the internet.
+//! names, and because the host may not resolve the names of the internet. On such a host, nobody checks the addresses of names.
 
 use std::fmt::{self, Debug, Display, Formatter};
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -127,13 +127,18 @@ impl Proxy {
         !self.direct.iter().any(|it| it.has(target))
     }
 
-    /// Opens a connection to a target through the proxy.
-    pub(crate) async fn connect(&self, target: &Target) -> Result<TcpStream, ProxyFailure> {
-        let Target { host, port } = &self.address;
-        let opened = match host {
-            Host::Name(name) => TcpStream::connect((name.as_str(), *port)).await,
-            Host::Address(address) => TcpStream::connect((*address, *port)).await,
-        };
+    /// Returns the proxy's own host and port.
+    pub(crate) const fn address(&self) -> &Target {
+        &self.address
+    }
+
+    /// Opens a connection to a target through the proxy, which has these addresses.
+    pub(crate) async fn connect(
+        &self,
+        addresses: &[SocketAddr],
+        target: &Target,
+    ) -> Result<TcpStream, ProxyFailure> {
+        let opened = TcpStream::connect(addresses).await;
         let mut stream = opened.map_err(ProxyFailure::Unreachable)?;
         let authorization = self.authorization.as_ref();
         let authorization =

@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use box_contract::NetworkLimits;
@@ -29,6 +30,8 @@ pub struct Filter {
     pub(crate) settings: Settings,
     pub(crate) resolver: Resolver,
     pub(crate) lookups: Arc<Semaphore>,
+    /// Whether this host has resolved a name of a connection through the proxy.
+    pub(crate) resolves: AtomicBool,
     pub(crate) connections: Arc<Semaphore>,
     pub(crate) names: Names,
     pub(crate) pace: Arc<ByteRate>,
@@ -109,6 +112,7 @@ impl Filter {
             settings,
             resolver,
             lookups: Arc::new(Semaphore::new(LOOKUPS)),
+            resolves: AtomicBool::new(false),
             connections: Arc::new(Semaphore::new(connections)),
             names: Names::new(limits.names_per_minute),
             pace: Arc::new(ByteRate::new(limits.bytes_per_second)),

@@ -230,3 +230,69 @@ async fn what_the_user_has_consented_to_and_excluded_hosts_are_reached_directly(
     world.serves().await;
     assert_eq!(proxy.requests(), [""; 0]);
 }
+
+/// What a host's name servers say to the names of a test.
+#[derive(Debug, Clone, Copy)]
+enum Says {
+    Nothing,
+    NoSuchName,
+    NoAddress,
+}
+
+#[tokio::test]
+async fn a_name_that_the_host_cannot_check_is_refused_if_the_host_resolves_names() {
+    for (says, first, status) in [
+        (Says::Nothing, None, "504"),
+        (Says::Nothing, Some("93.184.216.34"), "504"),
+        (Says::NoSuchName, Some("93.184.216.34"), "502"),
+        (Says::NoSuchName, Some("10.0.0.1"), "502"),
+        (Says::NoSuchName, None, "200"),
+        // It is a name of the host's own network, and says nothing about the names of the internet.
+        (Says::NoSuchName, Some("127.0.0.1"), "200"),
+        (Says::NoAddress, None, "502"),
+    ] {
+        let proxy = HostProxy::start(Answers::Connects).await;
+        let setup = proxy.setup("", "");
+        let world = setup
+            .resolving(move |name, _| async move {
+                match says {
+                    _ if name == OTHER => found(first),
+                    Says::Nothing => std::future::pending().await,
+                    Says::NoSuchName => found(None),
+                    Says::NoAddress => Ok(Vec::new()),
+                }
+            })
+            .await;
+        let ask = |host| format!("CONNECT {host}:{{port}} HTTP/1.1\r\nConnection: close\r\n\r\n");
+        let mut client = world.open(ClientKind::Http);
+        client.write_all(world.text(&ask(OTHER)).as_bytes()).await.unwrap();
+        let mut answer = [0; 12];
+        client.read_exact(&mut answer).await.unwrap();
+        let before = proxy.requests().len();
+        let mut client = world.open(ClientKind::Http);
+        client.write_all(world.text(&ask(GOOD)).as_bytes()).await.unwrap();
+        client.read_exact(&mut answer).await.unwrap();
+        let expected = format!("HTTP/1.1 {status}");
+        assert_eq!(str::from_utf8(&answer).unwrap(), expected, "{says:?} {first:?}");
+        let asked = usize::from(status == "200");
+        assert_eq!(proxy.requests().len() - before, asked, "{says:?} {first:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_name_of_the_proxy_is_resolved_as_other_names_are() {
+    let proxy = HostProxy::start(Answers::Connects).await;
+    let mut setup = proxy.setup("", "");
+    let url = format!("http://proxy.corp.example:{}", proxy.address.port());
+    setup.settings.proxy = Some(Proxy::parse(&url).unwrap());
+    let world = setup
+        .resolving(
+            |name, _| async move { found((name == "proxy.corp.example").then_some("127.0.0.1")) },
+        )
+        .await;
+    // Its name is no name of the internet, so that the second one is still left to the proxy.
+    world.serves().await;
+    world.serves().await;
+    assert_eq!(proxy.requests().len(), 2);
+    assert_eq!(world.lookups.load(Ordering::Relaxed), 4);
+}
