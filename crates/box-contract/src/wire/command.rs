@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::frame::{Body, invalid, put};
 use super::program_id::{ProgramId, one_byte};
 use super::sizes::{MAX_FRAME, MAX_WORDS};
-use super::words;
+use super::words::{self, WORD};
 use crate::{ComponentName, exit};
 
 /// A command to run in a component. An absent `workdir` or `user` has the value of the component's plan.
@@ -82,6 +82,13 @@ impl Exec {
         Ok(json)
     }
 
+    /// Returns the command without its words.
+    fn head(&self) -> Self {
+        let Self { id, component, ref user, stdin, terminal, timeout_ms, builtin, .. } = *self;
+        let (argv, env, workdir, user) = (Vec::new(), Vec::new(), None, user.clone());
+        Self { id, component, argv, env, workdir, user, stdin, terminal, timeout_ms, builtin }
+    }
+
     fn words(&self) -> impl Iterator<Item = &OsString> {
         self.argv.iter().chain(&self.env).chain(&self.workdir)
     }
@@ -89,7 +96,7 @@ impl Exec {
     /// Returns the body of the command's frame, which [`Self::decoded`] reads.
     ///
     /// # Errors
-    /// `InvalidInput` if the words have more than [`MAX_WORDS`] bytes.
+    /// `InvalidInput` if the words need more than [`MAX_WORDS`] bytes.
     pub fn encoded(&self) -> io::Result<Vec<u8>> {
         let mut body = Vec::new();
         self.encode(&mut body)?;
@@ -119,19 +126,18 @@ impl Body for Exec {
             return Ok(());
         }
         let refused = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
-        let size: usize = self.words().map(|it| it.len() + 1).sum();
+        let size = words::size(self.words().count(), self.words().map(|it| it.len()).sum());
         if size > MAX_WORDS {
             return Err(refused(format!(
-                "the command's arguments and variables have {size} bytes, and a program gets at most {MAX_WORDS}"
+                "the command's arguments and variables need {size} bytes, {WORD} of them for the end and the address of each, and a program gets at most {MAX_WORDS}"
             )));
         }
-        let head = Self { argv: Vec::new(), env: Vec::new(), workdir: None, ..self.clone() };
         frame.push(LONG);
         for list in [&self.argv, &self.env] {
             let count = u32::try_from(list.len()).map_err(io::Error::other)?;
             frame.extend_from_slice(&count.to_le_bytes());
         }
-        frame.extend_from_slice(&head.json()?);
+        frame.extend_from_slice(&self.head().json()?);
         frame.push(0);
         if !words::join(self.words(), frame) {
             return Err(refused("an argument or a variable has a NUL byte".to_owned()));
@@ -141,6 +147,9 @@ impl Body for Exec {
 
     fn decode(body: Vec<u8>) -> io::Result<Self> {
         let Some((&LONG, rest)) = body.split_first() else {
+            if body.len() >= MAX_FRAME {
+                return Err(invalid("a command of too much JSON"));
+            }
             let mut json = serde_json::Deserializer::from_slice(&body);
             let exec = Self::deserialize(&mut json).and_then(|it| json.end().map(|()| it));
             return exec.map_err(|error| invalid(&error.to_string()));
@@ -153,15 +162,21 @@ impl Body for Exec {
             count(arguments).zip(count(variables)).ok_or_else(malformed)?;
         let end = rest.iter().position(|it| *it == 0).ok_or_else(malformed)?;
         let head = Self::decode(rest[..end].to_vec())?;
-        let mut argv = words::split(&rest[end + 1..]).ok_or_else(malformed)?;
-        let directories =
-            argv.len().checked_sub(arguments).and_then(|it| it.checked_sub(variables));
-        let workdir = match directories {
-            Some(0) => None,
-            Some(1) => argv.pop(),
-            _ => return Err(malformed()),
-        };
-        let env = argv.split_off(arguments);
+        let joined = &rest[end + 1..];
+        let total = joined.iter().filter(|it| **it == 0).count();
+        if words::size(total, joined.len() - total) > MAX_WORDS {
+            return Err(invalid("a long command with too many words"));
+        }
+        let has_workdir =
+            match total.checked_sub(arguments).and_then(|it| it.checked_sub(variables)) {
+                Some(0) => false,
+                Some(1) => true,
+                _ => return Err(malformed()),
+            };
+        let mut words = words::split(joined).ok_or_else(malformed)?;
+        let argv = words.by_ref().take(arguments).collect();
+        let env = words.by_ref().take(variables).collect();
+        let workdir = words.next().filter(|_| has_workdir);
         Ok(Self { argv, env, workdir, ..head })
     }
 }

@@ -3,7 +3,7 @@
 /// The maximum length of a frame after its length field, in bytes.
 pub const MAX_FRAME: usize = 64 * 1024;
 /// The maximum number of bytes of a command's arguments, variables and working directory, each with a NUL byte at its
-/// end: as much as Linux passes to a program whose stack may grow to 8 MiB
+/// end and 8 bytes for its address: as much as Linux passes to a program whose stack may grow to 8 MiB
 /// ([execve(2)](https://man7.org/linux/man-pages/man2/execve.2.html), "Limits on size of arguments and environment").
 pub const MAX_WORDS: usize = 2 << 20;
 /// The maximum number of data bytes in a [`GuestMessage::Output`](super::GuestMessage::Output).

@@ -211,15 +211,23 @@ fn a_command_is_as_the_previous_protocol_has_it() {
 #[test]
 fn a_command_is_as_long_as_linux_can_pass_on_and_no_longer() {
     let words = |size| {
-        let whole = vec!["x".repeat(99_999); size / 100_000];
-        Exec::new(ComponentName::Agent, whole.into_iter().chain(["x".repeat(size % 100_000 - 1)]))
+        let whole = vec!["x".repeat(99_991); size / 100_000];
+        Exec::new(ComponentName::Agent, whole.into_iter().chain(["x".repeat(size % 100_000 - 9)]))
     };
     let mut frame = Vec::new();
     let longest = HostMessage::Exec(words(MAX_WORDS));
     longest.write(&mut frame).unwrap();
     assert_eq!(HostMessage::read(&mut frame.as_slice()).unwrap(), Some(longest));
     let error = words(MAX_WORDS + 1).encoded().unwrap_err();
-    assert!(error.to_string().ends_with("2097153 bytes, and a program gets at most 2097152"));
+    let error = error.to_string();
+    assert!(
+        error.contains("need 2097153 bytes, 9 of them") && error.ends_with("2097152"),
+        "{error}"
+    );
+    let short = |count| Exec::new(ComponentName::Agent, vec![""; count]);
+    let most = MAX_WORDS / 9;
+    assert_eq!(Exec::decoded(short(most).encoded().unwrap()).unwrap().argv.len(), most);
+    assert_eq!(short(most + 1).encoded().unwrap_err().kind(), io::ErrorKind::InvalidInput);
     let nul = Exec::new(ComponentName::Agent, [OsString::from_vec(b"\xFF\0".to_vec())]);
     assert!(nul.encoded().unwrap_err().to_string().contains("NUL"));
 }
@@ -275,6 +283,14 @@ fn a_malformed_long_command_is_refused() {
     let read = Exec::decoded(body(2, 1, &with(b"a\0\xFF\0A=1\0/tmp\0"))).unwrap();
     assert_eq!(read.argv, [b"a".to_vec(), vec![0xFF]].map(OsString::from_vec));
     assert_eq!((read.env.len(), read.workdir), (1, Some("/tmp".into())));
+    // As many words as bytes would be kept in 24 bytes of memory each, and more.
+    let most = u32::try_from(MAX_WORDS / 9).unwrap();
+    let empty = |count: u32| body(count, 0, &with(&vec![0; count as usize]));
+    assert_eq!(Exec::decoded(empty(most)).unwrap().argv.len(), MAX_WORDS / 9);
+    for count in [most + 1, u32::try_from(MAX_WORDS).unwrap()] {
+        let error = Exec::decoded(empty(count)).unwrap_err();
+        assert_eq!(error.to_string(), invalid("a long command with too many words").to_string());
+    }
     for malformed in [
         vec![0],
         vec![0; 9],
@@ -286,9 +302,11 @@ fn a_malformed_long_command_is_refused() {
         body(1, u32::MAX, &with(b"a\0")),
         body(0, 0, &[0; 100]),
         body(1, 0, b"{}\0a\0"),
+        vec![b' '; MAX_FRAME],
+        body(0, 0, &[&vec![b' '; MAX_FRAME][..], head, &[0]].concat()),
     ] {
         let error = Exec::decoded(malformed.clone()).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{malformed:?}");
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{:?}", malformed.get(..99));
     }
 }
 

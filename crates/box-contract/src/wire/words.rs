@@ -57,11 +57,19 @@ pub(super) fn join<'a>(words: impl Iterator<Item = &'a OsString>, to: &mut Vec<u
     })
 }
 
+/// What a program's stack has for each word in addition to its bytes: the NUL byte at its end, and its address.
+pub(super) const WORD: usize = 1 + 8;
+
+/// Returns how many bytes of a program's stack words need that have this number of bytes together.
+pub(super) const fn size(words: usize, bytes: usize) -> usize {
+    words.saturating_mul(WORD).saturating_add(bytes)
+}
+
 /// Returns the words that [`join`] has appended. `None` if the last one has no end.
-pub(super) fn split(joined: &[u8]) -> Option<Vec<OsString>> {
-    let Some((last, words)) = joined.split_last() else { return Some(Vec::new()) };
-    let word = |it: &[u8]| OsString::from_vec(it.to_vec());
-    (*last == 0).then(|| words.split(|it| *it == 0).map(word).collect())
+pub(super) fn split(joined: &[u8]) -> Option<impl Iterator<Item = OsString>> {
+    let is_ended = joined.last().is_none_or(|it| *it == 0);
+    let words = joined.split_inclusive(|it| *it == 0);
+    is_ended.then(|| words.map(|it| OsString::from_vec(it[..it.len() - 1].to_vec())))
 }
 
 /// The digits of [base64](https://www.rfc-editor.org/rfc/rfc4648#section-4).
