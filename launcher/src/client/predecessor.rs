@@ -33,7 +33,7 @@ pub struct Predecessor {
 }
 
 impl Predecessor {
-    /// Asks a box for the sockets of its published ports. They are in the order of the record.
+    /// Asks a box for the sockets of its published ports.
     ///
     /// # Errors
     /// [`ClientError::NotRunning`], [`ClientError::Refused`], [`ClientError::BoxEnded`] and [`ClientError::NoAnswer`].

@@ -68,7 +68,7 @@ pub struct HostResources {
     pub network: Given,
     /// The ports of components that clients on the host can connect to.
     pub published: Vec<Published>,
-    /// The sockets of these ports, in their order, if the box replaces another one. No client is accepted until
+    /// The sockets of the other box's ports, if the box replaces another one. No client is accepted until
     /// the box replaces it (`Machine::open_ports`).
     pub handed: Option<Vec<TcpListener>>,
     /// The path for the agent's socket; by default, it is created in the private directory.

@@ -72,7 +72,7 @@ pub(crate) struct Sockets {
 
 impl Sockets {
     /// Creates the socket for the guest's connections and the sockets of published ports. Returns `None` if the box
-    /// needs none. If another box has handed its sockets over, uses these, in the order of `published`.
+    /// needs none. If another box has handed its sockets over, uses those of the same addresses, and drops the others.
     ///
     /// # Errors
     /// If a socket cannot be created, for example because another program uses the port.
@@ -84,16 +84,9 @@ impl Sockets {
         if plan.mode != NetworkMode::Filtered && published.is_empty() {
             return Ok(None);
         }
-        let are_handed = handed.is_some();
-        let ports: Result<_, _> = match handed {
-            // The other box may have declared fewer ports.
-            Some(handed) => {
-                let new = published.get(handed.len()..).unwrap_or_default().iter().map(Port::bind);
-                let handed = handed.into_iter().zip(published);
-                handed.map(|(it, port)| Port::handed(it, port)).chain(new).collect()
-            }
-            None => published.iter().map(Port::bind).collect(),
-        };
+        let (are_handed, mut handed) = (handed.is_some(), handed.unwrap_or_default());
+        let ports: Result<_, _> =
+            published.iter().map(|it| Port::handed(&mut handed, it)).collect();
         let (ports, listener) = (ports?, Listener::bind(runtime.vmm_socket(NETWORK_SOCKET)?)?);
         Ok(Some(Self { listener, ports, are_handed }))
     }

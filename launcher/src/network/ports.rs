@@ -43,15 +43,18 @@ impl Port {
         Self::of(socket, wanted).map_err(refused)
     }
 
-    /// Returns the port `wanted` with a socket that another box has handed over.
-    pub(super) fn handed(socket: Socket, wanted: &Published) -> Result<Self, NetworkError> {
-        let port = Self::of(socket, wanted);
-        let port = port.map_err(|source| NetworkError::Port { at: wanted.host, source })?;
-        if port.published == *wanted {
-            return Ok(port);
+    /// Returns the port `wanted` with its socket, if another box has handed that over, and else listens at it. The sockets that no
+    /// port wants are for ports that the other box has declared, and this one does not.
+    pub(super) fn handed(
+        sockets: &mut Vec<Socket>,
+        wanted: &Published,
+    ) -> Result<Self, NetworkError> {
+        let is_wanted = |it: &Socket| it.local_addr().is_ok_and(|at| at == wanted.host);
+        match sockets.iter().position(is_wanted) {
+            Some(at) => Self::of(sockets.swap_remove(at), wanted)
+                .map_err(|source| NetworkError::Port { at: wanted.host, source }),
+            None => Self::bind(wanted),
         }
-        let source = io::Error::other(format!("the socket is for {}", port.published.host));
-        Err(NetworkError::Port { at: wanted.host, source })
     }
 
     fn of(socket: Socket, wanted: &Published) -> io::Result<Self> {
@@ -187,7 +190,7 @@ mod tests {
 
     fn published(port: u16) -> Published {
         let host = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
-        Published { host, guest: 80, component: ComponentName::Agent }
+        Published { host, guest: 80, component: ComponentName::Agent, declared: false }
     }
 
     #[test]
@@ -202,8 +205,8 @@ mod tests {
             let mut first = connect();
             let visitor = old.recv().await.unwrap();
 
-            let handed = ports.sockets().unwrap().pop().unwrap();
-            let port = Port::handed(Socket::from(handed), &wanted).unwrap();
+            let handed = ports.sockets().unwrap().into_iter().map(Socket::from);
+            let port = Port::handed(&mut handed.collect(), &wanted).unwrap();
             let (new_queue, mut new) = channel(4);
             let mut successor = Ports::new(vec![(port, new_queue)]);
             let draining = ports.close();
@@ -225,12 +228,19 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_of_another_port_is_refused() {
-        let socket = Socket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let error = Port::handed(socket, &published(1)).unwrap_err().to_string();
-        assert!(
-            error.starts_with("cannot publish a port at 127.0.0.1:1: the socket is for"),
-            "{error}"
-        );
+    fn sockets_are_found_by_their_addresses_and_the_others_are_closed() {
+        let all: Vec<_> = (0..3).map(|_| Port::bind(&published(0)).unwrap()).collect();
+        let [first, dropped, last] = [0, 1, 2].map(|at| all[at].published);
+        let mut handed: Vec<_> = all.into_iter().map(|it| it.socket).collect();
+        // The new box declares a port more, before the others.
+        for wanted in [published(0), last, first] {
+            let port = Port::handed(&mut handed, &wanted).unwrap().published;
+            assert_eq!(port == wanted, wanted.host.port() != 0);
+            assert_ne!(port.host, dropped.host);
+        }
+        let left: Vec<_> = handed.iter().map(|it| it.local_addr().unwrap()).collect();
+        assert_eq!(left, [dropped.host]);
+        drop(handed);
+        TcpStream::connect(dropped.host).unwrap_err();
     }
 }

@@ -17,6 +17,9 @@ pub struct Published {
     pub guest: u16,
     /// The component whose port it is.
     pub component: ComponentName,
+    /// Whether the box declares it, and the command line leaves it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub declared: bool,
 }
 
 impl FromStr for Published {
@@ -37,7 +40,7 @@ impl FromStr for Published {
             None => (IpAddr::V4(Ipv4Addr::LOCALHOST), host),
         };
         let host = SocketAddr::new(address, port(host)?);
-        Ok(Self { host, guest, component })
+        Ok(Self { host, guest, component, declared: false })
     }
 }
 

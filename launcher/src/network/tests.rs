@@ -303,7 +303,7 @@ fn a_port_that_is_taken_is_an_error_before_the_box_starts() {
     let taken = Plain::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let host = taken.local_addr().unwrap();
     let directory = tempfile::tempdir().unwrap();
-    let published = Published { host, guest: 80, component: ComponentName::Agent };
+    let published = Published { host, .."0:80".parse().unwrap() };
     let runtime = RuntimeDir::create(directory.path()).unwrap();
     let plan = NetworkPlan::default();
     assert!(Sockets::make(&runtime, &plan, (&[], None)).unwrap().is_none(), "nothing to do");

@@ -180,7 +180,8 @@ fn plain(args: &RunArgs) -> Vec<String> {
 /// Returns the options with which the box of a record can be started again, or `None` if the record has none.
 pub(in crate::cli) fn options_of(record: &Record) -> Option<Vec<String>> {
     let mut words = record.options.clone()?;
-    words.extend(record.published.iter().map(|it| format!("--publish={it}")));
+    let ports = record.published.iter().map(|it| PublishOption::again(*it));
+    words.extend(ports.map(|it| format!("--publish={it}")));
     // The box declares the others, or a newer one does not.
     let volumes = record.volumes.iter().filter(|it| !it.declared);
     words.extend(volumes.map(|it| format!("--volume={}:{}", it.volume, it.guest)));

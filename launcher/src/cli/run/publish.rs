@@ -18,16 +18,24 @@ pub(in crate::cli) enum PublishOption {
     Undeclare,
     /// This port is published.
     Port(Published),
+    /// This port was published in the run that is repeated, because the box declares it.
+    Declared(Published),
 }
 
 /// The word for [`PublishOption::Undeclare`].
 const NONE: &str = "none";
+/// The mark of [`PublishOption::Declared`], for boxlaunch itself.
+const DECLARED: &str = "declared:";
 
 impl FromStr for PublishOption {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        if text == NONE { Ok(Self::Undeclare) } else { text.parse().map(Self::Port) }
+        match text.strip_prefix(DECLARED) {
+            _ if text == NONE => Ok(Self::Undeclare),
+            Some(port) => Ok(Self::Declared(Published { declared: true, ..port.parse()? })),
+            None => text.parse().map(Self::Port),
+        }
     }
 }
 
@@ -36,39 +44,59 @@ impl Display for PublishOption {
         match self {
             Self::Undeclare => f.write_str(NONE),
             Self::Port(published) => published.fmt(f),
+            Self::Declared(published) => write!(f, "{DECLARED}{published}"),
         }
     }
 }
 
-/// Returns the published ports of a run. A port of the command line replaces the declaration of the same port. The ports of the
-/// command line are first, because an update gets their sockets in this order.
+impl PublishOption {
+    /// Returns the option that publishes a port of a run in the next run, if that one's box still declares a declared port.
+    pub(super) const fn again(port: Published) -> Self {
+        if port.declared { Self::Declared(port) } else { Self::Port(port) }
+    }
+}
+
+/// Returns the published ports of a run. A port of the command line replaces the declaration of the same port.
 pub(in crate::cli) fn of_run(args: &RunArgs, plan: &RunPlan) -> Vec<Published> {
     given(args).chain(declared(args, plan)).collect()
 }
 
 fn given(args: &RunArgs) -> impl Iterator<Item = Published> {
     args.published.iter().filter_map(|it| match it {
-        PublishOption::Undeclare => None,
+        PublishOption::Undeclare | PublishOption::Declared(_) => None,
         PublishOption::Port(published) => Some(*published),
     })
 }
 
-/// Returns the ports that the box declares and the command line leaves.
+/// Returns the ports that the box declares and the command line leaves. A port that the kernel has chosen stays when the run is
+/// repeated.
 fn declared(args: &RunArgs, plan: &RunPlan) -> impl Iterator<Item = Published> {
     let is_given = |it: &PublishPlan| {
         given(args).any(|port| (port.component, port.guest) == (it.component, it.guest))
     };
     let all = if args.published.contains(&PublishOption::Undeclare) { &[] } else { &*plan.publish };
-    all.iter().filter(move |it| !is_given(it)).map(|it| Published {
-        host: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), it.host),
-        guest: it.guest,
-        component: it.component,
+    all.iter().filter(move |it| !is_given(it)).map(|it| {
+        let host = if it.host == 0 { chosen(args, it).unwrap_or(0) } else { it.host };
+        let host = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), host);
+        Published { host, guest: it.guest, component: it.component, declared: true }
     })
 }
 
-/// Returns a notice for each port that the box declares, because no option of the command line names it.
+/// Returns the port of the host at which the run that is repeated has published a port.
+fn chosen(args: &RunArgs, of: &PublishPlan) -> Option<u16> {
+    args.published.iter().find_map(|it| match it {
+        PublishOption::Declared(it) if (it.component, it.guest) == (of.component, of.guest) => {
+            Some(it.host.port())
+        }
+        _ => None,
+    })
+}
+
+/// Returns a notice for each port that the box declares, because no option of the command line names it. A run that is repeated
+/// has only those of the ports that are new.
 pub(super) fn notices(args: &RunArgs, plan: &RunPlan) -> impl Iterator<Item = String> {
-    declared(args, plan).map(|Published { host, guest, component }| {
+    let is_new = |it: &Published| !args.published.contains(&PublishOption::Declared(*it));
+    declared(args, plan).filter(is_new).map(|Published { host, guest, component, declared: _ }| {
         let host = match host.port() {
             0 => "a free port of this host".to_owned(),
             _ => host.to_string(),
@@ -133,6 +161,35 @@ mod tests {
         assert_eq!(ports(&["-p", "none", "-p", own]), [own]);
         let other = "127.0.0.1:9:5000/agent";
         assert_eq!(ports(&["-p", other]), [other, agent, free, business]);
+    }
+
+    #[test]
+    fn a_repeated_run_has_the_ports_that_its_box_declares_now() {
+        let args = |options: &[String]| {
+            RunArgs::of_words(["x.box".to_owned()].iter().chain(options)).unwrap()
+        };
+        let mut before = of_run(&args(&["-p=9000:3000".to_owned()]), &plan());
+        assert_eq!(before.iter().map(|it| it.declared).collect::<Vec<_>>(), [false, true, true]);
+        before[1].host.set_port(41_000);
+        let repeated = before.iter().map(|it| format!("-p={}", PublishOption::again(*it)));
+        let again = args(&repeated.collect::<Vec<_>>());
+        assert_eq!(of_run(&again, &plan()), before);
+        assert_eq!(notices(&again, &plan()).count(), 0);
+        // A newer box declares a port no longer, and another one at another port of the host.
+        let mut newer = plan();
+        newer.publish.remove(0);
+        newer.publish[1].host = 8081;
+        let ports: Vec<_> = of_run(&again, &newer).iter().map(ToString::to_string).collect();
+        let [given, free, moved] = [
+            "127.0.0.1:9000:3000/agent",
+            "127.0.0.1:41000:4000/agent",
+            "127.0.0.1:8081:3000/business",
+        ];
+        assert_eq!(ports, [given, free, moved]);
+        let new: Vec<_> = notices(&again, &newer).collect();
+        assert!(new.len() == 1 && new[0].contains("127.0.0.1:8081"), "{new:?}");
+        newer.publish.clear();
+        assert_eq!(of_run(&again, &newer), before[..1]);
     }
 
     #[test]
