@@ -98,6 +98,8 @@ pub(crate) struct AgentSocket {
     /// The agent's port in the guest.
     pub(crate) port: u16,
     served: AbortHandle,
+    /// Has a clone for each client that is connected.
+    clients: Arc<()>,
 }
 
 impl AgentSocket {
@@ -114,13 +116,20 @@ impl AgentSocket {
             error => error,
         })?;
         let watched = listener.watched().map_err(OsError::file("watch", listener.path()))?;
-        let served = tokio::spawn(accept(watched, inner.clone())).abort_handle();
-        Ok(Self { listener, port, served })
+        let clients = Arc::new(());
+        let served = tokio::spawn(accept(watched, inner, Arc::clone(&clients))).abort_handle();
+        Ok(Self { listener, port, served, clients })
     }
 
     /// Returns the path of the socket for clients.
     pub(crate) fn path(&self) -> &Path {
         self.listener.path()
+    }
+
+    /// Returns whether a client is connected.
+    pub(crate) fn has_clients(&self) -> bool {
+        // `Self` and the task that accepts clients have a clone, too.
+        Arc::strong_count(&self.clients) > 2
     }
 }
 
@@ -131,14 +140,19 @@ impl Drop for AgentSocket {
 }
 
 /// Accepts clients, and forwards each connection.
-async fn accept(listener: UnixListener, inner: PathBuf) {
+async fn accept(listener: UnixListener, inner: PathBuf, connected: Arc<()>) {
     let (mut clients, all) = (JoinSet::new(), Arc::default());
     loop {
         let accepted = listener.accept().await;
         while clients.try_join_next().is_some() {}
         match accepted {
             Ok((client, _)) if clients.len() < MAX_CLIENTS && is_own(&client) => {
-                clients.spawn(carry(client, inner.clone(), Backlog::of(&all)));
+                let carried = carry(client, inner.clone(), Backlog::of(&all));
+                let connected = Arc::clone(&connected);
+                clients.spawn(async move {
+                    carried.await;
+                    drop(connected);
+                });
             }
             // Hangs up: too many clients, or a process of another user.
             Ok(_) => {}
@@ -316,9 +330,31 @@ mod tests {
         outer.set_nonblocking(true).unwrap();
         thread::spawn(move || {
             let runtime = Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(async { accept(UnixListener::from_std(outer).unwrap(), inner).await });
+            runtime.block_on(async {
+                accept(UnixListener::from_std(outer).unwrap(), inner, Arc::default()).await;
+            });
         });
         (base, path, plain)
+    }
+
+    #[test]
+    fn a_client_counts_as_long_as_it_is_connected() {
+        let base = tempfile::tempdir().unwrap();
+        let directory = RuntimeDir::create(base.path()).unwrap();
+        Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+            let places = places(80, None, &directory).unwrap();
+            let agent = UnixListener::bind(&places.inner).unwrap();
+            let socket = AgentSocket::serve(places).unwrap();
+            let client = UnixStream::connect(socket.path()).await.unwrap();
+            let (inside, _) = agent.accept().await.unwrap();
+            assert!(socket.has_clients());
+            drop((client, inside));
+            let over = Instant::now() + Duration::from_secs(20);
+            while socket.has_clients() {
+                assert!(Instant::now() < over, "it has left");
+                sleep(AGAIN).await;
+            }
+        });
     }
 
     #[test]

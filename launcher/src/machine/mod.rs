@@ -196,6 +196,11 @@ impl Machine {
         self.agent_socket.as_ref().map(AgentSocket::path)
     }
 
+    /// Returns whether a client of the agent's socket is connected.
+    pub(crate) fn has_agent_clients(&self) -> bool {
+        self.agent_socket.as_ref().is_some_and(AgentSocket::has_clients)
+    }
+
     /// Returns the ports on the host through which clients reach components.
     pub fn published(&self) -> &[Published] {
         self.network.as_ref().map_or(&[], |it| &it.published)

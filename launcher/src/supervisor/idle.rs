@@ -1,7 +1,7 @@
 //! Stops a box that nobody has used for some time (`--idle`).
 //!
-//! A box is used while a command runs in it, while somebody follows its output, and while a client of a published port is connected.
-//! What its agent does by itself does not count.
+//! A box is used while a command runs in it, while somebody follows its output, and while a client of a published port or of the
+//! agent's socket is connected. What its agent does by itself does not count, nor do its restarts.
 
 use std::future::pending;
 use std::time::{Duration, Instant};
@@ -12,14 +12,15 @@ use super::{CONTINUE, Flow, Supervisor};
 const LOOK: Duration = Duration::from_secs(5);
 
 /// How long a box was not used.
-#[derive(Debug)]
-pub(super) struct Idle {
+#[derive(Debug, Clone)]
+pub struct Idle {
     limit: Duration,
     since: Instant,
 }
 
 impl Idle {
-    pub(super) fn new(limit: Duration) -> Self {
+    /// Creates the limit of a box that is used now.
+    pub fn new(limit: Duration) -> Self {
         Self { limit, since: Instant::now() }
     }
 
@@ -54,6 +55,7 @@ impl Supervisor {
         let network = self.machine.network.as_ref();
         let is_used = self.programs.has_commands()
             || self.clients.follow_any()
+            || self.machine.has_agent_clients()
             || network.is_some_and(|it| it.ports.has_clients());
         let Some(idle) = &mut self.idle else { return CONTINUE };
         if !idle.is_over(is_used, Instant::now()) {

@@ -49,11 +49,11 @@ use crate::streams::control::watched;
 use crate::supervisor::wall_clock::WallClock;
 use clients::Clients;
 use hand_over::Retiring;
-use idle::Idle;
 use orphans::Orphans;
 use programs::Programs;
 use watch::{WATCHER, Watch};
 
+pub use idle::Idle;
 pub use restart::{Restart, delay};
 use vmm::runtime_dir::RuntimeDir;
 use vmm::signals::StopSignals;
@@ -79,6 +79,8 @@ pub struct Ended {
     pub status: Option<u8>,
     /// The record, if the box is to be started again.
     pub again: Option<Entry>,
+    /// How long the box was not used, for [`Terms::idle`] of the next start.
+    pub idle: Option<Idle>,
 }
 
 /// A started box that is not served yet.
@@ -172,7 +174,7 @@ impl Started {
             let supervisor = Supervisor {
                 machine,
                 watch: is_watched.then(|| Watch::new(terms.health_interval)),
-                idle: terms.idle.map(Idle::new),
+                idle: terms.idle.take(),
                 unhealthy: None,
                 was_asked: false,
                 sent_signal: None,
@@ -196,7 +198,12 @@ impl Started {
             Ok(supervisor.run(signals.as_ref()).await)
         });
         runtime.shutdown_background();
-        ended.unwrap_or_else(|error| Ended { served: Err(error.into()), status: None, again: None })
+        ended.unwrap_or_else(|error| Ended {
+            served: Err(error.into()),
+            status: None,
+            again: None,
+            idle: None,
+        })
     }
 }
 
@@ -221,8 +228,8 @@ pub struct Terms {
     pub restart: Option<Restart>,
     /// The time between two checks of the agent's health, if [`Restart::unhealthy`] needs them.
     pub health_interval: Duration,
-    /// How long the box may be unused before it is stopped; without a limit if `None`.
-    pub idle: Option<Duration>,
+    /// How long the box was not used, and may be unused before it is stopped; without a limit if `None`.
+    pub idle: Option<Idle>,
 }
 
 /// The state of a served box.
@@ -292,7 +299,7 @@ impl Supervisor {
         let incomplete = self.log_failure();
         let again = self.next_restart(failure.as_deref());
         let error = failure.or(incomplete);
-        let Self { machine, mut entry, mut clients, status: agent, .. } = self;
+        let Self { machine, mut entry, mut clients, status: agent, idle, .. } = self;
         let again = if let Some(restarted) = again {
             entry.rest(agent, restarted);
             Some(entry)
@@ -309,7 +316,7 @@ impl Supervisor {
         }
         clients.close().await;
         let served = ended.map(|()| task).map_err(|error| RunFailure { error, last_output });
-        Ended { served, status, again }
+        Ended { served, status, again, idle }
     }
 
     /// Handles the last messages of a VM that has failed.

@@ -97,7 +97,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "TIME", value_parser = lifetime(), allow_negative_numbers = true, conflicts_with = "emulated")]
     pub(in crate::cli) lifetime: Option<u32>,
     /// Stop a detached box when nobody has used it for this time: no command has run in it, nobody has followed its output, and no client
-    /// of a published port was connected.
+    /// of a published port or of the agent's socket was connected.
     #[arg(long, value_name = "TIME", value_parser = lifetime(), allow_negative_numbers = true)]
     #[arg(conflicts_with_all = ["task", "result"])]
     pub(in crate::cli) idle: Option<u32>,

@@ -57,13 +57,15 @@ impl Run<'_> {
         &self,
         started: Started,
         entry: Entry,
-        terms: &Terms,
+        mut terms: Terms,
     ) -> Result<Option<u8>, Failure> {
         let mut ended = started.serve_here(entry, terms.clone(), self.signals);
         while let Some(entry) = ended.again.take() {
             let Some((started, entry)) = self.start_again(entry)? else {
                 return Ok(Some(exit::DONE));
             };
+            // An agent that fails again and again does not use the box.
+            terms.idle = ended.idle;
             ended = started.serve_here(entry, terms.clone(), self.signals);
         }
         let Ended { served, status, .. } = ended;

@@ -16,7 +16,7 @@ use boxlaunch::machine::because;
 use boxlaunch::machine::report::{CommandReport, RunFacts, budget_table, run_report};
 use boxlaunch::streams::StreamError;
 use boxlaunch::streams::output::Route;
-use boxlaunch::supervisor::{Served, Started, Terms};
+use boxlaunch::supervisor::{Idle, Served, Started, Terms};
 use cli_common::Problem;
 use host_fs::named::FileSlot;
 use nix::sys::signal::Signal;
@@ -105,7 +105,7 @@ impl Run<'_> {
             given: record.network_local.clone(),
             restart: args.restart,
             health_interval: args.health_interval(),
-            idle: args.idle.map(|it| Duration::from_secs(it.into())),
+            idle: args.idle.map(|it| Idle::new(Duration::from_secs(it.into()))),
         };
         if args.as_supervisor && over.is_none() {
             if !args.json {
@@ -114,7 +114,7 @@ impl Run<'_> {
             self.report((&record, &facts, None), &agent_output, Ending::Ready)?;
             notify::ready_here();
             let code = detach::leave(self.screen)?;
-            return Ok(self.serve_on(started, entry, &terms)?.unwrap_or(code));
+            return Ok(self.serve_on(started, entry, terms)?.unwrap_or(code));
         }
         let box_of = (record.name.as_str(), started.machine.protocol());
         let (stream, thread) = started.serve_beside(entry, terms)?;
