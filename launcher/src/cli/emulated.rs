@@ -11,7 +11,7 @@ use virtual_host::{HostError, VirtualHost, kernel, require_qemu};
 use super::error::Failure;
 use super::given_file;
 use super::paths;
-use super::run::{NetworkChoice, RunArgs};
+use super::run::{NetworkChoice, PublishOption, RunArgs};
 use super::terminal::{foreign, is_quiet, notice};
 use super::variables::Assigned;
 

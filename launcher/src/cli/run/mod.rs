@@ -69,7 +69,7 @@ pub(super) use checks::check;
 pub(super) use disk::others;
 pub(super) use options::NetworkChoice;
 pub(crate) use options::RunArgs;
-pub(super) use publish::of_run as ports_of;
+pub(super) use publish::{PublishOption, of_run as ports_of};
 pub(super) use values::seconds;
 pub(super) use volumes::of_run as volumes_of;
 
