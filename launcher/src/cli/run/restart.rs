@@ -133,10 +133,10 @@ impl Run<'_> {
         let record = &entry.record;
         asked.network = asked.network.with_changes(&record.network, &record.network_local);
         asked.disk_bytes = record.disk_bytes;
-        let runtime = RuntimeDir::create(&paths::runtime_base())?;
         let Self { opened, signals, screen, again: Again { state, .. }, .. } = *self;
         let boot = Boot { args: &args, opened, state, signals, screen };
         boot.check(&asked).map_err(|it| refused(name, &it))?;
+        let runtime = RuntimeDir::create(&paths::runtime_base())?;
         let fresh = boot.record(&asked, &runtime);
         entry.update(|record| *record = renewed(record, fresh))?;
         let captured = &mut Route::capture();
@@ -192,7 +192,68 @@ fn renewed(record: &Record, fresh: Record) -> Record {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::rc::Rc;
+
+    use box_contract::ComponentName;
+    use boxlaunch::boxes::Boxes;
+    use boxlaunch::mounts::shares::ShareRecord;
+    use testkit::test_box::{TestBox, config};
+    use vmm::signals::StopSignals;
+
     use super::*;
+    use crate::cli::screen::Screen;
+
+    /// Returns why a box is not started again whose options are `options`, and which saw `shares` before.
+    fn refusal(state: &Path, options: Option<Vec<String>>, shares: Vec<ShareRecord>) -> Failure {
+        let made = TestBox::new(&config());
+        let opened = boxlaunch::opened::open(made.path()).unwrap();
+        let record = Record::new(&opened, opened.plan().vm, &state.join("none"));
+        let record = Record { options, shares, ..record };
+        let mut entry = Boxes::new(state).create(None, record).unwrap();
+        let args = ["x.box", "--detach", "--restart", "on-failure"];
+        let args = RunArgs::of_words(args).unwrap();
+        let signals = Rc::new(StopSignals::block().unwrap());
+        let screen = Screen::new(&signals, false).unwrap();
+        let again = Again { state, given: Vec::new() };
+        let run = Run {
+            args: &args,
+            opened: &opened,
+            component: ComponentName::Agent,
+            env: Vec::new(),
+            signals: &signals,
+            screen: &screen,
+            result: None,
+            again,
+        };
+        run.boot_again(&mut entry).err().unwrap()
+    }
+
+    /// The box may have made what the paths of its shares lead to.
+    #[test]
+    fn a_restart_gives_a_box_nothing_that_its_first_start_would_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let home = directory.path().canonicalize().unwrap();
+        let (state, project, keys) = (home.join("state"), home.join("project"), home.join("keys"));
+        for directory in [&state, &project, &keys] {
+            fs::create_dir(directory).unwrap();
+        }
+        let refusal = |host: &Path, before: &Path| {
+            let options = Some(vec![format!("--share={}:/w", host.display())]);
+            let before = ShareRecord { host: before.into(), guest: "/w".into(), writable: false };
+            let failure = refusal(&state, options, vec![before]);
+            assert!(failure.has(ErrorCode::NotRepeatable), "{}", failure.text());
+            failure.text()
+        };
+        let text = refusal(&state, &state);
+        assert!(text.contains("boxlaunch keeps its files in"), "{text}");
+        symlink(&keys, project.join("link")).unwrap();
+        let text = refusal(&project.join("link"), &project.join("link"));
+        assert!(text.contains("keys of this host at /w: it was "), "{text}");
+        let none = super::tests::refusal(&state, None, Vec::new());
+        assert!(none.has(ErrorCode::NotRepeatable), "{}", none.text());
+    }
 
     #[test]
     fn only_a_run_with_recorded_options_is_restarted() {
