@@ -21,8 +21,14 @@ pub(super) fn check(args: &RunArgs) -> Result<(), Failure> {
     if args.as_supervisor && !args.detach {
         return Err(usage("--as-supervisor is for boxlaunch's own use", "leave it out"));
     }
-    if (args.replaces.is_some() || args.drain.is_some()) && !args.detach {
-        return Err(usage("--replaces is for boxlaunch's own use", "leave it out"));
+    let is_repeated = !args.shared_before.is_empty() || args.replaces.is_some();
+    if (is_repeated || args.drain.is_some()) && !args.detach {
+        let message = "--replaces and --shared-before are for boxlaunch's own use";
+        return Err(usage(message, "leave them out"));
+    }
+    // clap does not ask for --detach beside a command, because these conflict.
+    if args.idle.is_some() && !args.detach {
+        return Err(usage("--idle is for a detached run", "add --detach, or leave it out"));
     }
     if (args.again || args.parent.is_some()) && !args.detach {
         return Err(usage("--again and --parent are for boxlaunch's own use", "leave them out"));
@@ -164,6 +170,11 @@ mod tests {
         decision(
             "drain",
             &["--replaces", DIGEST, "--drain", "1"],
+            &[COMMAND, EMULATED, NOT_DETACHED],
+        ),
+        decision(
+            "shared_before",
+            &["--shared-before", r#"{"host":"/x","guest":"/y","writable":false}"#],
             &[COMMAND, EMULATED, NOT_DETACHED],
         ),
         decision("restart", &["--restart", "on-failure"], &[COMMAND, EMULATED, NOT_DETACHED]),
