@@ -212,6 +212,7 @@ impl RunArgs {
 #[cfg(test)]
 mod tests {
     use box_contract::{Access, Scope, SecretDelivery, SecretPlan, SharePlan};
+    use serde_json::json;
 
     use super::*;
     use crate::cli::variables;
@@ -309,6 +310,27 @@ mod tests {
         let record: Record = serde_json::from_value(record).unwrap();
         let args = RunArgs::of_options(&options_of(&record).unwrap()).unwrap();
         assert_eq!(args.shared_before, record.shares);
+    }
+
+    #[test]
+    fn ports_are_repeated_with_whether_the_box_declares_them() {
+        let port = |host: &str| json!({ "host": host, "guest": 80, "component": "agent" });
+        let mut declared = port("127.0.0.1:9");
+        declared["declared"] = true.into();
+        // The first one is as an earlier boxlaunch has recorded it.
+        let record = json!({
+            "name": "n", "box": format!("sha256:{}", "0".repeat(64)), "directory": "/n.box",
+            "components": ["agent"], "vm": { "cpus": 1, "memory-mib": 256 }, "state": "ended",
+            "supervisor": 1, "runtime": "/none", "created_ms": 1, "remove": false,
+            "options": ["--grace=7"], "published": [port("0.0.0.0:8"), declared],
+        });
+        let record: Record = serde_json::from_value(record).unwrap();
+        let words = options_of(&record).unwrap();
+        let ports = ["--publish=0.0.0.0:8:80/agent", "--publish=declared:127.0.0.1:9:80/agent"];
+        assert_eq!(words, [&["--grace=7"], &ports[..]].concat());
+        let again = RunArgs::of_options(&words).unwrap().published;
+        let expected: Vec<_> = record.published.into_iter().map(PublishOption::again).collect();
+        assert_eq!(again, expected);
     }
 
     #[test]
