@@ -170,16 +170,19 @@ impl Attempt {
         name: &str,
         is_local: impl Fn(&IpAddr) -> bool,
     ) -> Result<Option<Vec<IpAddr>>, Refusal> {
-        let resolves = &self.filter.resolves;
+        let lookups = &self.filter.proxied;
+        if lookups.is_in_vain(name, Instant::now()) {
+            return self.ask(name).map(|()| None);
+        }
         match self.resolve(name).await {
             Ok(found) => {
                 // A host may resolve the names of its own network, but not those of the internet.
                 if !found.iter().any(is_local) {
-                    resolves.store(true, Ordering::Relaxed);
+                    lookups.succeeded();
                 }
                 Ok(Some(found))
             }
-            Err(Refusal::Unresolved(_)) if !resolves.load(Ordering::Relaxed) => Ok(None),
+            Err(Refusal::Unresolved(_)) if lookups.failed(name, Instant::now()) => Ok(None),
             Err(refusal) => Err(refusal),
         }
     }

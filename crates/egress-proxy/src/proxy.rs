@@ -3,9 +3,13 @@
 //! The filter checks each target before it asks the proxy. The proxy resolves a name itself, because many proxies decide by
 //! names, and because the host may not resolve the names of the internet. On such a host, nobody checks the addresses of names.
 
+use std::collections::HashMap;
 use std::fmt::{self, Debug, Display, Formatter};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -13,6 +17,7 @@ use box_contract::rules::network;
 use egress_rules::{Host, Peer, Target};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::time::Instant;
 
 /// The scheme of a proxy's URL.
 const SCHEME: &str = "http://";
@@ -22,6 +27,9 @@ const PORT: u16 = 80;
 const MAX_ANSWER: usize = 16 << 10;
 /// How many bytes of an answer are looked at at once.
 const PEEKED: usize = 1 << 10;
+
+/// How long a name that this host could not resolve is left to the proxy without another lookup.
+const IN_VAIN: Duration = Duration::from_secs(60);
 
 /// An HTTP proxy, and the hosts that are reached without it.
 #[derive(Clone, PartialEq, Eq)]
@@ -243,6 +251,46 @@ impl Direct {
     }
 }
 
+/// What is known about the names of connections through the proxy.
+#[derive(Debug, Default)]
+pub(crate) struct ProxiedLookups {
+    /// Whether this host has resolved one.
+    resolves: AtomicBool,
+    /// The names that it could not resolve within the last minute. A host without name servers takes seconds for each.
+    failed: Mutex<HashMap<String, Instant>>,
+}
+
+impl ProxiedLookups {
+    fn failed_names(&self) -> MutexGuard<'_, HashMap<String, Instant>> {
+        // Use even a poisoned lock, because no code panics while it has the lock.
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns whether a name is left to the proxy without another lookup.
+    pub(crate) fn is_in_vain(&self, name: &str, now: Instant) -> bool {
+        let is_recent = |at: &Instant| now.duration_since(*at) < IN_VAIN;
+        !self.resolves.load(Ordering::Relaxed)
+            && self.failed_names().get(name).is_some_and(is_recent)
+    }
+
+    /// Records that this host has resolved a name.
+    pub(crate) fn succeeded(&self) {
+        self.resolves.store(true, Ordering::Relaxed);
+    }
+
+    /// Records that this host could not resolve a name. Returns whether it never has resolved one. The limit of names per minute
+    /// bounds the number of the names.
+    pub(crate) fn failed(&self, name: &str, now: Instant) -> bool {
+        if self.resolves.load(Ordering::Relaxed) {
+            return false;
+        }
+        let mut failed = self.failed_names();
+        failed.retain(|_, at| now.duration_since(*at) < IN_VAIN);
+        failed.insert(name.to_owned(), now);
+        true
+    }
+}
+
 /// Shows the URL without the user and the password.
 impl Display for Proxy {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -309,6 +357,20 @@ mod tests {
         }
         let all = Proxy::parse("proxy").unwrap().except("*");
         assert!(!all.is_for(&Target::parse("api.example:443").unwrap()));
+    }
+
+    #[test]
+    fn a_name_that_failed_is_looked_up_again_after_a_minute() {
+        let (lookups, start) = (ProxiedLookups::default(), Instant::now());
+        let after = |seconds| start + Duration::from_secs(seconds);
+        assert!(!lookups.is_in_vain("a", start));
+        assert!(lookups.failed("a", start));
+        assert!(lookups.is_in_vain("a", after(59)) && !lookups.is_in_vain("b", after(59)));
+        assert!(!lookups.is_in_vain("a", after(60)));
+        assert!(lookups.failed("b", after(60)) && lookups.is_in_vain("b", after(119)));
+        assert_eq!(lookups.failed_names().len(), 1);
+        lookups.succeeded();
+        assert!(!lookups.is_in_vain("b", after(61)) && !lookups.failed("b", after(61)));
     }
 
     #[test]

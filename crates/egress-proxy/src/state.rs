@@ -2,7 +2,6 @@
 
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use box_contract::NetworkLimits;
@@ -11,7 +10,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::decision::Decision;
 use crate::limits::{ByteRate, Names};
-use crate::proxy::Proxy;
+use crate::proxy::{ProxiedLookups, Proxy};
 use crate::resolver::Resolver;
 
 /// The greatest number of simultaneous lookups. Each blocks a thread of the runtime's blocking pool in getaddrinfo(3).
@@ -30,8 +29,8 @@ pub struct Filter {
     pub(crate) settings: Settings,
     pub(crate) resolver: Resolver,
     pub(crate) lookups: Arc<Semaphore>,
-    /// Whether this host has resolved a name of a connection through the proxy.
-    pub(crate) resolves: AtomicBool,
+    /// The lookups for connections through the proxy.
+    pub(crate) proxied: ProxiedLookups,
     pub(crate) connections: Arc<Semaphore>,
     pub(crate) names: Names,
     pub(crate) pace: Arc<ByteRate>,
@@ -112,7 +111,7 @@ impl Filter {
             settings,
             resolver,
             lookups: Arc::new(Semaphore::new(LOOKUPS)),
-            resolves: AtomicBool::new(false),
+            proxied: ProxiedLookups::default(),
             connections: Arc::new(Semaphore::new(connections)),
             names: Names::new(limits.names_per_minute),
             pace: Arc::new(ByteRate::new(limits.bytes_per_second)),

@@ -294,5 +294,6 @@ async fn the_name_of_the_proxy_is_resolved_as_other_names_are() {
     world.serves().await;
     world.serves().await;
     assert_eq!(proxy.requests().len(), 2);
-    assert_eq!(world.lookups.load(Ordering::Relaxed), 4);
+    // A host without name servers takes long to say so, so it is asked once for a name.
+    assert_eq!(world.lookups.load(Ordering::Relaxed), 3);
 }
