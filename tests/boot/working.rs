@@ -15,6 +15,8 @@ const PACKAGES: &str = "deb.debian.org";
 const PEER: &str = "a.test.example";
 /// Its address, which is the host's: a rule has to allow it, too.
 const ADDRESS: &str = "127.0.0.2";
+/// What the small host of the test needs: consent to [`ADDRESS`], and to disks of more than half of its free space.
+const OPTIONS: &str = "--network-local 127.0.0.2 --max-scratch 20GiB";
 /// A repository with the package that the page installs.
 const REPOSITORY: &str = r#"mkdir -p deb/DEBIAN deb/usr/bin apt
 printf 'Package: tree\nVersion: 2.1.0\nArchitecture: all\nMaintainer: a <a@b>\nDescription: a test\n' >deb/DEBIAN/control
@@ -52,10 +54,8 @@ fn a_day_goes_as_the_page_says() {
     fs::create_dir(path("www")).unwrap();
     let made = shell.args(["-ec", REPOSITORY]).current_dir(path("www")).output().unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    let day = script(
-        &PAGE.replace(" --share project", &format!(" --network-local {ADDRESS} --share project")),
-        BEFORE,
-    );
+    let day =
+        script(&PAGE.replace(" --share project", &format!(" {OPTIONS} --share project")), BEFORE);
     let steps = Scenario::default().script(400, "day", &day).start(
         &tools
             .host
