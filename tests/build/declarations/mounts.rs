@@ -108,7 +108,7 @@ fn a_volume_over_a_file_and_ports_that_cannot_be_published() {
        --> Boxfile:13:9
         |
      13 | publish 80
-        |         ^^ not without `host`
+        |         ^^ a port of the host below 1024
         |
         = help: choose another port of the host: `host=8080`
     ");
@@ -122,7 +122,7 @@ fn a_volume_over_a_file_and_ports_that_cannot_be_published() {
         = help: publish it by itself
     ");
     insta::assert_snapshot!(refused("publish 3000\npublish 4000 host=3000"), @"
-    error: `3000` is given twice
+    error: `host=3000` is given twice
        --> Boxfile:14:9
         |
      13 | publish 3000
