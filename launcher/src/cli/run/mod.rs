@@ -223,7 +223,6 @@ impl Asked {
         secrets: Vec<Secret>,
     ) -> Result<Self, Failure> {
         let shared = shares::resolved(args, plan)?;
-        shares::look_through(&shared.directories, terminal::notice);
         Ok(Self {
             task: task::given(args)?,
             result: task::result_place(args, plan)?,
@@ -286,6 +285,7 @@ impl Boot<'_> {
         let fewer = args.fewer_cpus(plan).filter(|_| is_told);
         notices.chain(larger).chain(fewer).for_each(|it| screen.notice(&it));
         self.check(asked)?;
+        shares::look_through(shares, terminal::notice);
         kept::notices(shares, state).for_each(|it| screen.notice(&it));
         if is_told {
             shares::notices(shares).for_each(|it| screen.notice(&it));
