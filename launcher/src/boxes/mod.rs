@@ -150,9 +150,14 @@ impl Boxes {
         let is_unreadable = |name: &String| {
             let is_readable = self.record(name).is_ok_and(|it| it.is_some());
             // The record of a box that is about to start may not exist yet.
-            !is_readable && self.directory.join(name).join(RECORD).exists()
+            !is_readable && self.has_record(name)
         };
         Ok(names(&self.directory)?.into_iter().filter(is_unreadable).collect())
+    }
+
+    /// Returns whether a box has a record, even one that cannot be read.
+    fn has_record(&self, name: &str) -> bool {
+        self.directory.join(name).join(RECORD).exists()
     }
 
     /// Returns a reader of the log of a box's filter, at the beginning of the log.
@@ -191,8 +196,8 @@ impl Boxes {
     /// [`RecordError::StillRunning`], [`RecordError::NoBox`], or errors of the operating system.
     pub fn remove(&self, name: &str) -> Result<(), RecordError> {
         let (found, directory) = (self.find(name), self.directory.join(name));
-        let has_disk = is_entry_name(name) && roots_disk::is_kept_in(&directory);
-        if !has_disk {
+        let has_files = || self.has_record(name) || roots_disk::is_kept_in(&directory);
+        if !is_entry_name(name) || !has_files() {
             found?;
         }
         let _guard = self.lock()?;

@@ -43,12 +43,13 @@ fn copy_documents(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// Copies a document. A program that can write to the directory of the box may have replaced the verified document with a link, a
-/// pipe or a long file meanwhile. The copy is replaced as a whole, because an update may start another box under the name.
+/// pipe or a long file meanwhile. The copy is replaced as a whole, because an update may start another box under the name. It is
+/// flushed as little as the record beside it, because a flush takes longer than the rest of this.
 fn copy_document(from: &Path, to: &Path) -> io::Result<()> {
     let bytes = read_file(from, Links::Refuse, MAX_DOCUMENT)?;
     let draft = FileDraft::beside(to, 0o600)?;
     draft.file().write_all(&bytes)?;
-    draft.finish_over(to)
+    draft.finish_over_unflushed(to)
 }
 
 #[cfg(test)]

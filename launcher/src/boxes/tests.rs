@@ -553,14 +553,17 @@ fn the_record_of_a_box_that_is_continued_was_not_removed() {
 }
 
 #[test]
-fn a_record_that_cannot_be_read_is_named() {
+fn a_record_that_cannot_be_read_is_named_and_removed() {
     let made = Fixture::new();
     for name in ["good", "bad"] {
-        drop(made.boxes().create(Some(name), made.record()).unwrap());
+        made.boxes().create(Some(name), made.record()).unwrap().end(Some(0), None).unwrap();
     }
     assert_eq!(made.boxes().unreadable().unwrap(), [""; 0]);
     let directory = made.boxes().directory;
     std::fs::write(directory.join("bad").join(RECORD), "{").unwrap();
     std::fs::create_dir(directory.join("new")).unwrap();
     assert_eq!(made.boxes().unreadable().unwrap(), ["bad"]);
+    made.boxes().remove("bad").unwrap();
+    assert_eq!(made.boxes().unreadable().unwrap(), [""; 0]);
+    assert!(matches!(made.boxes().remove("none"), Err(RecordError::NoBox(_))));
 }

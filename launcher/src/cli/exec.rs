@@ -162,7 +162,7 @@ fn run_in(
     let exec = request.options.exec(component, argv.clone(), &request.env);
     // The supervisor reads requests only then. Without its answer, a detached command could not be known to run, and a long one
     // does not fit into the buffer of the socket.
-    if request.detached || !exec.is_short() {
+    if record.state == State::Starting && (request.detached || !exec.is_short()) {
         until_ready(record, signals)?;
     }
     let mut client = Client::connect(record, Follow::Nothing, signals)?;
@@ -187,7 +187,7 @@ fn run_in(
     Ok(report.code())
 }
 
-/// Waits until a box that is starting runs or has ended.
+/// Waits until a box that is starting runs, or has ended, which is an error.
 fn until_ready(record: &Record, signals: &StopSignals) -> Result<(), Failure> {
     let boxes = Boxes::new(&paths::state()?);
     let mut state = record.state;

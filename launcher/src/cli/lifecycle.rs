@@ -210,8 +210,8 @@ pub(crate) fn rm(args: &RmArgs) -> Result<u8, Failure> {
     let fits = |it: &Record| args.force || it.state == State::Ended;
     let names = named_or(&args.names, args.all, &boxes, fits)?;
     each(&names, args.json, |name| {
-        boxes.find(name)?;
-        match args.force {
+        // A box whose record cannot be read is removed, too.
+        match args.force && boxes.find(name).is_ok() {
             true => remove(&boxes, name, Duration::ZERO)?,
             false => boxes.remove(name)?,
         }

@@ -149,7 +149,8 @@ pub(crate) fn ps(args: &PsArgs) -> Result<u8, Failure> {
     }
     let boxes = Boxes::new(&paths::state()?);
     let mut records = boxes.all()?;
-    for name in boxes.unreadable()?.iter().filter(|_| args.all) {
+    let unreadable = if args.all { boxes.unreadable()? } else { Vec::new() };
+    for name in unreadable {
         notice(&format!(
             "boxlaunch: warning: the record of {name} cannot be read; `boxlaunch rm {name}` removes the box, with its disk\n"
         ));

@@ -124,9 +124,11 @@ fn not_started(name: &str, output: &[u8]) -> Failure {
     let error = &report["errors"][0];
     let text = |field: &str| error[field].as_str().unwrap_or_default();
     let code = ErrorCode::named(text("code")).unwrap_or(ErrorCode::NotRunning);
-    let reason = Some(text("message")).filter(|it| !it.is_empty());
-    let message = format!("{name} was not started again");
-    let message = reason.map_or_else(|| message.clone(), |it| format!("{message}: {it}"));
+    let reason = match text("message") {
+        "" => String::new(),
+        reason => format!(": {reason}"),
+    };
+    let message = format!("{name} was not started again{reason}");
     let help = "what its programs have written is kept: start it when the reason is gone";
     let help = match text("help") {
         "" => help.to_owned(),
@@ -141,12 +143,13 @@ mod tests {
 
     #[test]
     fn a_failed_start_has_the_code_and_the_help_of_its_reason() {
-        let report = br#"{"errors":[{"code":"disk-full","message":"no KEY","help":"give it"}]}"#;
+        let report =
+            br#"{"errors":[{"code":"disk-full","message":"no space","help":"make room"}]}"#;
         let failure = not_started("work", report);
         assert!(failure.has(ErrorCode::DiskFull));
         let text = failure.text();
-        assert!(text.contains("work was not started again: no KEY"), "{text}");
-        assert!(text.contains("give it") && text.contains("is kept"), "{text}");
+        assert!(text.contains("work was not started again: no space"), "{text}");
+        assert!(text.contains("make room") && text.contains("is kept"), "{text}");
         assert!(not_started("work", b"").has(ErrorCode::NotRunning));
     }
 }

@@ -25,8 +25,8 @@ use cli_common::trust::{NamedBundle, Signatures, TrustOptions, TrustedKeys};
 ///
 /// Hashes every blob that the manifest names, even those that earlier runs verified. Remembers the result for blobs that
 /// boot, so that the next `run` need not hash them. In a box of format epoch 3, also compares the plan that init reads with
-/// the one that `inspect` shows. `boxbuild verify` does all this, too, and compares the files with the list of files. Exits with 5 if something
-/// differs or is missing.
+/// the one that `inspect` shows. `boxbuild verify` compares the files with the list of files, too, but remembers
+/// nothing. Exits with 5 if something differs or is missing.
 ///
 /// With --key, also requires a signature of the box by that key. Without it, also asks the policy of this host, if there is one.
 #[derive(Debug, clap::Args)]

@@ -299,15 +299,22 @@ mod tests {
         assert_eq!(repeated(&again), again);
     }
 
+    /// Returns the record of a run with the option `--grace=7`, and with `value` in the field `name`.
+    fn record(name: &str, value: serde_json::Value) -> Record {
+        let mut record = json!({
+            "name": "n", "box": format!("sha256:{}", "0".repeat(64)), "directory": "/n.box",
+            "components": ["agent"], "vm": { "cpus": 1, "memory-mib": 256 }, "state": "ended",
+            "supervisor": 1, "runtime": "/none", "created_ms": 1, "remove": false,
+            "options": ["--grace=7"],
+        });
+        record[name] = value;
+        serde_json::from_value(record).unwrap()
+    }
+
     #[test]
     fn what_the_box_saw_is_among_the_options_of_its_next_start() {
-        let share = json!({"host": "/home/a:/b", "guest": "/w", "writable": true});
-        let record = json!({
-            "name": "a", "box": format!("sha256:{}", "0".repeat(64)), "directory": "", "components": [],
-            "vm": {"cpus": 1, "memory-mib": 256}, "state": "running", "supervisor": 1, "runtime": "",
-            "created_ms": 0, "remove": false, "options": ["--cpus=1"], "shares": [share],
-        });
-        let record: Record = serde_json::from_value(record).unwrap();
+        let share = json!({ "host": "/home/a:/b", "guest": "/w", "writable": true });
+        let record = record("shares", json!([share]));
         let args = RunArgs::of_options(&options_of(&record).unwrap()).unwrap();
         assert_eq!(args.shared_before, record.shares);
     }
@@ -318,13 +325,7 @@ mod tests {
         let mut declared = port("127.0.0.1:9");
         declared["declared"] = true.into();
         // The first one is as an earlier boxlaunch has recorded it.
-        let record = json!({
-            "name": "n", "box": format!("sha256:{}", "0".repeat(64)), "directory": "/n.box",
-            "components": ["agent"], "vm": { "cpus": 1, "memory-mib": 256 }, "state": "ended",
-            "supervisor": 1, "runtime": "/none", "created_ms": 1, "remove": false,
-            "options": ["--grace=7"], "published": [port("0.0.0.0:8"), declared],
-        });
-        let record: Record = serde_json::from_value(record).unwrap();
+        let record = record("published", json!([port("0.0.0.0:8"), declared]));
         let words = options_of(&record).unwrap();
         let ports = ["--publish=0.0.0.0:8:80/agent", "--publish=declared:127.0.0.1:9:80/agent"];
         assert_eq!(words, [&["--grace=7"], &ports[..]].concat());

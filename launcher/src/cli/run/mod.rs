@@ -166,15 +166,11 @@ fn boot(
     let runtime = RuntimeDir::create(&paths::runtime_base())?;
     let record = boot.record(&asked, &runtime);
     let (mut entry, replaced) = boot.entry(record)?;
-    if args.keeps_disk() && held.is_some() {
-        boot.keep_box(&entry)?;
-    }
-    // Removes the result of an earlier run, so that it cannot be mistaken for the result of this run.
     let result = asked.result.clone();
-    if let Err(failure) = result.iter().try_for_each(|it| write_result(it, &[])) {
+    if let Err(failure) = boot.prepare(&entry, held.is_some(), result.as_deref()) {
         drop(entry);
         replaced.map_or(Ok(()), Replaced::restore)?;
-        return Err(failure.into());
+        return Err(failure);
     }
     let mut agent_output = agent_route(args, screen);
     match boot.start(asked, (runtime, &mut entry), &mut agent_output, started + tried) {
@@ -311,6 +307,20 @@ impl Boot<'_> {
         let replaced = args.replace.then(|| Replaced::set_aside(&boxes, name, args.grace()));
         let replaced = replaced.transpose()?.flatten();
         Ok((boxes.create(Some(name), record)?, replaced))
+    }
+
+    /// Makes the store keep the box, if it is from there (`is_held`), and removes the result of an earlier run, so that it cannot be
+    /// mistaken for the result of this run.
+    fn prepare(
+        &self,
+        entry: &Entry,
+        is_held: bool,
+        result: Option<&FileSlot>,
+    ) -> Result<(), Failure> {
+        if self.args.keeps_disk() && is_held {
+            self.keep_box(entry)?;
+        }
+        Ok(result.map_or(Ok(()), |it| write_result(it, &[]))?)
     }
 
     /// Makes the store keep the box until its record is removed, so that it can be started again.

@@ -26,10 +26,6 @@ pub(super) fn check(args: &RunArgs) -> Result<(), Failure> {
         let message = "--replaces and --shared-before are for boxlaunch's own use";
         return Err(usage(message, "leave them out"));
     }
-    // clap does not ask for --detach beside a command, because these conflict.
-    if args.idle.is_some() && !args.detach {
-        return Err(usage("--idle is for a detached run", "add --detach, or leave it out"));
-    }
     if (args.again || args.parent.is_some()) && !args.detach {
         return Err(usage("--again and --parent are for boxlaunch's own use", "leave them out"));
     }
@@ -84,6 +80,7 @@ fn check_restart(args: &RunArgs) -> Result<(), Failure> {
         let help = "add --detach, or let the program that starts this run start it again";
         return Err(usage("--restart is for a detached run", help));
     }
+    // clap does not ask for --detach beside a command, because these conflict.
     if args.idle.is_some() && !args.detach {
         let help = "add --detach; --lifetime limits any run";
         return Err(usage("--idle is for a detached run", help));

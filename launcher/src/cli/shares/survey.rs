@@ -81,6 +81,7 @@ mod tests {
         assert!(warning.contains(&format!("{name} has more than 2 files")), "{warning}");
         assert!(warning.contains("ulimit -Hn"), "{warning}");
     }
+
     #[test]
     fn a_file_that_only_another_user_can_read_is_named() {
         let dir = tempfile::tempdir().unwrap();
