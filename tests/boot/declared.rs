@@ -44,7 +44,7 @@ boxlaunch stop web; boxlaunch start web; boxlaunch port web | grep business; box
 const FILES: &str = r#"
 echo of the host >/settings; chmod 640 /settings
 run() { boxlaunch run "$@"; }
-run -p none -v /settings:/home/dev/.profile -v /settings:/new/deep/file /desk -- sh -c 'cat /home/dev/.profile; ls -ln /home/dev/.profile /new/deep/file | tr -s " " | cut -d" " -f1,3,4,9; echo x >/home/dev/.profile; rm /new/deep/file' 2>&1 | grep -v volume
+run -p none -v /settings:/home/dev/.profile -v /settings:/new/deep/file /desk -- sh -c 'exec 2>&1; cat /home/dev/.profile; ls -ln /home/dev/.profile /new/deep/file | tr -s " " | cut -d" " -f1,3,4,9; echo x >/home/dev/.profile; rm /new/deep/file' 2>&1 | grep -v volume
 run -q -v /settings:/home/dev/new /desk -- cat /home/dev/new; run -q /desk -- ls -ln /home/dev/new | tr -s ' ' | cut -d' ' -f1,3,4,5,9
 run -v /settings:/x:rw /desk -- true 2>&1; run -v /settings:/home /desk -- true 2>&1 | grep error:
 run -q --share conf=/settings /conf -- cat /etc/app.conf; run -q -v /bin:/bin2 --share conf=/proc /conf 2>&1 | head -n 1
