@@ -36,8 +36,8 @@ pub(crate) const NO_SUID_DEV_EXEC: MsFlags = NO_SUID_DEV.union(MsFlags::MS_NOEXE
 
 /// The path to which init's executable is bound. It is also bound into the agent's root, as `box-exec`.
 pub(crate) const SELF: &str = "/run/box-exec";
-/// The options of the file system at [`RUN_PATH`]. It contains only [`SELF`], the socket for the agent's calls, and
-/// mount points, such as the components' roots.
+/// The options of the file system at [`RUN_PATH`]. It contains only [`SELF`], the sockets to which programs
+/// of components connect, and mount points, such as the components' roots.
 const RUN_OPTIONS: &str = "mode=0700,size=64k";
 
 /// The kernel's file systems that init needs: type, mount point and options. With `nsdelegate`, a workload cannot

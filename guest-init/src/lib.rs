@@ -21,6 +21,7 @@ mod sandboxed;
 mod secrets;
 mod serve;
 mod skills;
+mod sockets;
 pub mod sys;
 mod task;
 pub mod time;
@@ -148,6 +149,7 @@ pub fn run(
     cgroup::prepare()?;
     // Must precede `forbid_user_namespaces`, because the id maps of mounts are user namespaces.
     let host = host.map(|it| HostMounts::prepare(it, &plan)).transpose()?.unwrap_or_default();
+    let sockets = sockets::listen(host.sockets(), &plan)?;
     boot::forbid_user_namespaces()?;
     boot::restrict_tracing()?;
     disks::mount_all(&plan)?;
@@ -167,6 +169,7 @@ pub fn run(
         components,
         starter: Some(starter),
         carriers: BTreeMap::new(),
+        sockets,
         calls,
         task,
         logs: logs.unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! Mounts of the host in the components: directories by virtio-fs, volumes, and copies of files.
+//! Mounts of the host in the components: directories by virtio-fs, volumes, copies of files, and [`sockets`].
 //!
 //! ```text
 //! /run/shares/0    a directory of the device with all read-only directories
@@ -6,6 +6,7 @@
 //! /run/writable/0  a directory of the device with all writable directories
 //! /run/disk-0      a volume
 //! /run/files       the copies of files, in memory
+//! /run/socket-…    the sockets
 //! ```
 //!
 //! Init mounts each of them at this path, which no component sees, and then attaches a copy of the mount in each
@@ -20,8 +21,8 @@ use std::path::{Component, Path, PathBuf};
 use box_contract::plan::RUN_PATH;
 use box_contract::rules::is_inside;
 use box_contract::wire::{
-    FilePart, HostFile, HostMessage, MAX_FILES_BYTES, Mount, MountSource, Mounts, READ_ONLY_TAG,
-    WRITABLE_TAG, writable_tag,
+    FilePart, HostFile, HostMessage, HostSocket, MAX_FILES_BYTES, Mount, MountSource, Mounts,
+    READ_ONLY_TAG, WRITABLE_TAG, writable_tag,
 };
 use box_contract::{ComponentName, RunPlan, User};
 use nix::errno::Errno;
@@ -36,6 +37,7 @@ use crate::disks;
 use crate::error::{InitError, Step as _};
 use crate::fill::fill;
 use crate::id_map::IdMap;
+use crate::sockets;
 use crate::sys::mounts::{self, Attributes};
 
 /// The flags for opening a directory as a mount point.
@@ -46,6 +48,7 @@ const DIRECTORY: OFlag = OFlag::O_PATH.union(OFlag::O_DIRECTORY).union(OFlag::O_
 pub(crate) struct HostMounts {
     mounts: Vec<Mount>,
     files: Vec<HostFile>,
+    sockets: Vec<HostSocket>,
     /// The map of each component whose user differs from the host's user.
     id_maps: Vec<(ComponentName, IdMap)>,
 }
@@ -141,7 +144,7 @@ impl HostMounts {
             }
         }
         write_files(&host.files, &contents, plan)?;
-        Ok(Self { mounts: host.mounts, files: host.files, id_maps })
+        Ok(Self { mounts: host.mounts, files: host.files, sockets: host.sockets, id_maps })
     }
 
     /// Returns the number of volumes.
@@ -149,12 +152,17 @@ impl HostMounts {
         self.mounts.iter().filter(|it| matches!(it.source, MountSource::Disk(_))).count()
     }
 
+    /// Returns the sockets of the host.
+    pub(crate) fn sockets(&self) -> &[HostSocket] {
+        &self.sockets
+    }
+
     /// Returns the descriptors of the id maps, which a holder needs to attach the mounts.
     pub(crate) fn files(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.id_maps.iter().map(|(_, map)| map.as_fd())
     }
 
-    /// Attaches the mounts of a component in its root.
+    /// Attaches the mounts, copies of files and sockets of a component in its root.
     ///
     /// # Errors
     /// The error of the mount, with its path.
@@ -179,19 +187,31 @@ impl HostMounts {
             mounts::place(&copy, target.step_with(step)?).step_with(step)
         })?;
         let Some(own_plan) = plan.component(component) else { return Ok(()) };
-        self.files.iter().enumerate().filter(|(_, it)| it.scope.includes(component)).try_for_each(
-            |(at, HostFile { guest, .. })| {
-                let step = || format!("show the copy of a file at {guest}");
-                let mut mounted = disks.clone().chain(own.iter().map(|it| it.guest.as_str()));
-                let outer = mounted.find(|outer| is_inside(guest, outer));
-                let target = file_place(root, guest, outer, &own_plan.user);
-                let target = target.map_err(|it| why_no_file(it, outer)).step_with(step)?;
-                let copy = mounts::copy(&copy_of(component, at)).step_with(step)?;
-                let read_only = Attributes { read_only: true, id_map: None };
-                mounts::set_attributes(&copy, read_only).step_with(step)?;
-                mounts::place(&copy, target).step_with(step)
-            },
-        )
+        self.files_of(component).try_for_each(|(what, guest, source)| {
+            let step = || format!("show {what} at {guest}");
+            let mut mounted = disks.clone().chain(own.iter().map(|it| it.guest.as_str()));
+            let outer = mounted.find(|outer| is_inside(guest, outer));
+            let target = file_place(root, guest, outer, &own_plan.user);
+            let target = target.map_err(|it| why_no_file(it, outer)).step_with(step)?;
+            mounts::show_copy(&source, true, target).step_with(step)
+        })
+    }
+
+    /// Returns what each of a component's copies of files and sockets is, with its guest path and init's path of it.
+    fn files_of(
+        &self,
+        component: ComponentName,
+    ) -> impl Iterator<Item = (&'static str, &str, PathBuf)> {
+        let files = self.files.iter().enumerate();
+        let files = files.map(move |(at, it)| {
+            ("the copy of a file", (&it.guest, it.scope), copy_of(component, at))
+        });
+        let sockets = self.sockets.iter().enumerate();
+        let sockets = sockets.map(move |(at, it)| {
+            ("a socket", (&it.guest, it.scope), sockets::path_of(component, at))
+        });
+        let all = files.chain(sockets).filter(move |(_, (_, scope), _)| scope.includes(component));
+        all.map(|(what, (guest, _), source)| (what, guest.as_str(), source))
     }
 }
 

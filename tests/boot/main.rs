@@ -52,6 +52,7 @@ mod segments;
 mod shared_network;
 mod shares;
 mod skills;
+mod sockets;
 mod stored;
 mod task;
 mod trusted;

@@ -109,6 +109,13 @@ boxlaunch run -q -d --name apart -p 8080:8000/business --network-local 127.0.0.2
 for component in agent business; do boxlaunch exec --in $component apart -- sh -c 'wget -qO- http://a.test.example/; nc -w 1 198.18.0.1 3128 </dev/null && echo agents; nc -w 1 198.19.0.1 3128 </dev/null && echo business' 2>&1 | grep -v nc:; done
 boxlaunch exec --in business apart -- sh -c 'mkdir /tmp/h; echo apart >/tmp/h/index.html; httpd -p 127.0.0.1:8000 -h /tmp/h'; wget -qO- http://127.0.0.1:8080/; boxlaunch stop apart
 "#;
+/// A host that the virtual host reaches through its proxy alone, with and without `--proxy`.
+const PROXY: &str = r#"
+boxlaunch run -q -d --name behind --proxy http://127.0.0.4:3128 --network-local 127.0.0.2 /filtered
+boxlaunch exec behind -- sh -c 'wget -qO- http://far.test.example/; unset http_proxy HTTP_PROXY; wget -qO- http://far.test.example/; wget -qO- http://evil.example/ 2>&1'; boxlaunch kill behind
+boxlaunch run -q -d --name direct --network-local 127.0.0.2 /filtered; boxlaunch exec direct -- wget -qO- http://far.test.example/ 2>&1
+boxlaunch network direct | sed -n '/so far:/,$p' | cut -d: -f1-3; boxlaunch network --json direct | grep -o '"failed":.*' | grep -c far.test.example; boxlaunch kill direct
+"#;
 
 static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let tools = tools();
@@ -153,6 +160,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .script(30, "page", &with_peers(&page::script(PAGE, BEFORE_PAGE)))
         .script(90, "local", &in_directory("local", LOCAL))
         .script(30, "apart", &in_directory("apart", APART))
+        .script(30, "proxy", &in_directory("proxy", PROXY))
         .start(&host)
 });
 
@@ -163,6 +171,28 @@ fn the_page_shows_what_happens() {
     // The last block of the output is the servers' log.
     step.stdout.truncate(step.stdout.rfind("\n\n").unwrap_or_default() + 1);
     assert_page(PAGE, &step);
+}
+
+#[test]
+#[ignore = "one of the longer boots"]
+fn what_only_the_proxy_of_the_host_reaches_needs_the_option() {
+    let (shown, log) = STEPS["proxy"].stdout.rsplit_once("\n\n").unwrap();
+    insta::assert_snapshot!(shown, @"
+    behind
+    outside
+    outside
+    wget: bad address 'evil.example'
+    behind
+    direct
+    wget: server returned error: HTTP/1.1 502 Bad Gateway
+    failed so far:
+        far.test.example:80: could not connect
+    1
+    direct
+    ");
+    assert!(log.contains("proxy CONNECT host far.test.example:80"), "{log}");
+    assert!(log.contains("127.0.0.2:80 GET / HTTP/1.1 host far.test.example"), "{log}");
+    assert!(!log.contains("host evil.example"), "{log}");
 }
 
 #[test]

@@ -49,6 +49,20 @@ boxlaunch run -q -d --name sick -p 8081:4088 --restart unhealthy --health-interv
 boxlaunch exec sick killall httpd; until_ sick ', 1 restart'; wget -qO- http://127.0.0.1:8081/
 boxlaunch inspect --json sick >/out/sick.json; boxlaunch stop sick
 "#;
+/// A box that nobody uses ends by itself. A client that is attached uses it.
+const IDLE: &str = r#"
+for name in idle used; do boxlaunch run -q -d --name $name --idle 3s --grace 1 /healthy; done
+boxlaunch attach used >/dev/null 2>&1 & client=$!
+until_ idle 'ended\|stopped'; sleep 2; boxlaunch ps -n
+kill $client; until_ used 'ended\|stopped'; echo "runs: $(boxlaunch ps -n)"
+"#;
+/// While a box waits for its restart, a share has become a link to a directory that it may not see.
+const LED_AWAY: &str = r#"
+mkdir -p /tmp/led/project/notes /tmp/led/keys
+boxlaunch run -q -d --name led -v /tmp/led/project:/w:rw -v /tmp/led/project/notes:/notes --restart on-failure /failing
+boxlaunch exec led -- sh -c 'rmdir /w/notes; ln -s ../keys /w/notes'
+until_ led 'failed'; boxlaunch ps -n; boxlaunch inspect led | grep -o 'would see /tmp/led/keys of this host at /notes'
+"#;
 /// What would not be applied is refused.
 const REFUSED: &str = r#"
 boxlaunch run --restart on-failure /healthy 2>&1; boxlaunch run -d --restart always /healthy 2>&1 | head -n 1
@@ -69,8 +83,14 @@ fn a_box_that_fails_is_started_again_until_somebody_stops_it() {
         bake(&file, &tools.programs.box_init, &at(name));
         host.file(at(name), format!("/{name}"))
     });
-    let scripts =
-        [("failing", FAILING), ("stopped", STOPPED), ("sick", SICK), ("refused", REFUSED)];
+    let scripts = [
+        ("failing", FAILING),
+        ("stopped", STOPPED),
+        ("sick", SICK),
+        ("idle", IDLE),
+        ("led-away", LED_AWAY),
+        ("refused", REFUSED),
+    ];
     let scenario = scripts.into_iter().fold(Scenario::default(), |scenario, (name, script)| {
         scenario.script(UNHURRIED, name, &format!("{WAIT}{script}"))
     });
@@ -80,6 +100,16 @@ fn a_box_that_fails_is_started_again_until_somebody_stops_it() {
     for name in ["failing", "stopped", "sick", "refused"] {
         insta::assert_snapshot!(name, steps[name].stdout);
     }
+    insta::assert_snapshot!(steps["idle"].stdout, @"
+    idle
+    used
+    used
+    runs: 
+    ");
+    insta::assert_snapshot!(steps["led-away"].stdout, @"
+    led
+    would see /tmp/led/keys of this host at /notes
+    ");
     assert_eq!(restarted("failing.json")["count"], 2);
     assert_eq!(restarted("failing.json")["reason"], "its agent ended with status 3");
     let reason = restarted("sick.json")["reason"].to_string();

@@ -35,7 +35,7 @@ fn serving(version: &str) -> String {
 
 const NEVER: &str = "echo never ready; exec sleep 1000";
 
-/// A client connects as often as it can while the box is updated.
+/// A client connects as often as it can while the box is updated. An update to a box that publishes no port closes the port.
 const CLIENTS: &str = r#"
 ifconfig lo 127.0.0.1 up
 boxlaunch run -q -d --name hello -p 8080:4088 --startup-timeout 20 /v1
@@ -47,6 +47,9 @@ boxlaunch ps -n; boxlaunch logs hello; boxlaunch ps -a -n | grep -c hello-; boxl
 timeout 1 boxlaunch events --since 600s | cut -d' ' -f2- | sed 's/[0-9a-f]\{64\}/N/g; s/hello-..../hello-N/'
 boxlaunch update hello /v2 | sed 's/[0-9a-f]\{64\}/N/g'
 boxlaunch port hello | grep -v sock
+boxlaunch run -q -d --name port /ported; wget -qO- http://127.0.0.1:8083/
+boxlaunch update -q port /v2 2>&1 | sed 's/[0-9a-f]\{64\}/N/g'
+wget -qO- http://127.0.0.1:8083/ 2>&1; boxlaunch exec port -- wget -qO- http://127.0.0.1:4088/; boxlaunch port port | grep -c 8083
 "#;
 /// The new box does not become ready.
 const KEPT: &str = r#"
@@ -78,7 +81,12 @@ fn ran(seconds: u32, script: &str) -> Ran {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
     testbed::hello::write_images(&tools.programs.hello_agent, &at("images")).unwrap();
-    let boxes = [("v1", serving("v1")), ("v2", serving("v2")), ("never", boxfile("hello", NEVER))];
+    let boxes = [
+        ("v1", serving("v1")),
+        ("v2", serving("v2")),
+        ("never", boxfile("hello", NEVER)),
+        ("ported", serving("v1") + "publish 4088 host=8083\n"),
+    ];
     let host = boxes.into_iter().fold(tools.host.clone(), |host, (name, text)| {
         let file = at(&format!("Boxfile.{name}"));
         fs::write(&file, text).unwrap();
@@ -96,7 +104,7 @@ fn json(ran: &Ran, name: &str) -> Value {
 #[test]
 #[ignore = "one of the longer boots"]
 fn no_client_is_refused_while_a_box_is_updated() {
-    let (steps, _) = ran(15, CLIENTS);
+    let (steps, _) = ran(30, CLIENTS);
     let step = &steps["it"];
     insta::assert_snapshot!(step.stdout, @"
     hello
@@ -115,6 +123,12 @@ fn no_client_is_refused_while_a_box_is_updated() {
     end hello-N with 143
     hello is unchanged: sha256:N runs already
     4088/tcp of agent -> 127.0.0.1:8080
+    port
+    v1
+    port is updated from sha256:N to sha256:N
+    wget: can't connect to remote host (127.0.0.1): Connection refused
+    v2
+    0
     ");
 }
 

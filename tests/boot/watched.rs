@@ -239,7 +239,7 @@ fn what_happens_to_boxes_is_shown() {
     assert_eq!(events[6]["error"], "its supervisor was killed");
     let for_people = &STEPS["events"].stderr;
     assert!(for_people.contains("end two: its supervisor was killed\n"), "{for_people}");
-    assert!(lines.contains(&"oom-killed   agent"), "{lines:?}");
+    assert!(lines.contains(&"oom killed   agent"), "{lines:?}");
     assert_eq!(lines.last().unwrap().trim(), "6", "of those that have a record");
 }
 

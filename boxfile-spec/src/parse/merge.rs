@@ -8,6 +8,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use box_contract::ComponentName;
+
 use crate::parse::component::env::variables;
 use crate::schema::{self, Count, Declaration, Merge, find};
 use crate::syntax::tree::{Block, Data, Node};
@@ -28,6 +30,7 @@ pub(super) fn overlay(
     known: &[&'static Declaration],
 ) -> Vec<Node> {
     forget(&mut base, &over);
+    forget_ports(&mut base, &over);
     let mut places: HashMap<Key, usize> = HashMap::new();
     for (place, node) in base.iter().enumerate() {
         places.entry(Key::of(node, known)).or_insert(place);
@@ -86,6 +89,31 @@ fn forget(base: &mut Vec<Node>, over: &[Node]) {
         // A declaration that has lost all its variables is removed.
         !node.props.is_empty() || before == 0
     });
+}
+
+/// Removes from `base` the published ports that `over` publishes again: `publish 80 host=8080` in `over` also removes 80 from
+/// `publish 80 81` in `base`.
+fn forget_ports(base: &mut Vec<Node>, over: &[Node]) {
+    let is_publish = |node: &Node| node.name.value == schema::PUBLISH.name;
+    let again: Vec<&Node> = over.iter().filter(|node| is_publish(node)).collect();
+    base.retain_mut(|node| {
+        if !is_publish(node) {
+            return true;
+        }
+        let component = component(node).cloned();
+        let before = node.args.len();
+        for later in again.iter().filter(|it| self::component(it) == component.as_ref()) {
+            node.args.retain(|port| later.args.iter().all(|it| it.data != port.data));
+        }
+        // A declaration that has lost all its ports is removed.
+        !node.args.is_empty() || before == 0
+    });
+}
+
+/// Returns the component of a declaration. `None` for the agent, which is the default.
+fn component(node: &Node) -> Option<&Data> {
+    let prop = node.props.iter().find(|it| it.name.value == "component")?;
+    Some(&prop.value.data).filter(|_| prop.value.as_text() != Some(ComponentName::Agent.name()))
 }
 
 fn merge(base: &mut Node, over: Node, declaration: &'static Declaration) {

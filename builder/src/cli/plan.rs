@@ -12,7 +12,10 @@ use serde_json::{Value, json};
 
 use super::failure::{Failure, of_build};
 use super::loaded::{Loaded, Tools};
-use super::options::{InputOptions, ProfileOption, ProjectOptions, platform};
+use super::locking::Fixed;
+use super::options::{
+    InputOptions, LockedOption, ProfileOption, ProjectOptions, lock_command, platform,
+};
 use super::preview::{self, Previewed};
 use super::warnings::Warnings;
 use super::{conflicts, locking, terminal};
@@ -26,6 +29,7 @@ use super::{conflicts, locking, terminal};
 #[command(after_help = "Examples:\n  \
     boxbuild plan                     what `boxbuild build` would do\n  \
     boxbuild plan --profile one-root  apply a profile of the Boxfile\n  \
+    boxbuild plan --locked            only if the lock is up to date; else fail with exit code 3\n  \
     boxbuild plan --json              print it as JSON, with every conflict")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -36,17 +40,23 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PLATFORM", value_parser = platform)]
     platform: Option<Platform>,
     #[command(flatten)]
+    locked: LockedOption,
+    #[command(flatten)]
     inputs: InputOptions,
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let loaded = Loaded::read(&args.project, args.profile.name.as_deref())?;
     let platform = loaded.platform(args.platform)?;
-    let lock_file = loaded.lock_file(&args.inputs)?;
+    let locked = &args.locked;
+    let lock_file = loaded.lock_file(&args.inputs).map_err(|error| locked.blame(error.into()))?;
+    let command = lock_command(&args.project, &args.inputs);
+    let fixed = Fixed { file: &lock_file, option: "--locked", command: &command };
+    let fixed = locked.locked.then_some(&fixed);
     let tools = Tools::find(&args.inputs, args.project.json)?;
     let old = lock_file.lock.as_ref();
     let Previewed { preview, lock, warnings: found } =
-        preview::preview(&loaded, &tools, platform, &lock_file, None)?;
+        preview::preview(&loaded, &tools, platform, &lock_file, fixed)?;
     let changes = locking::describe(old, &lock);
     let mut warnings = Warnings::new(args.project.json);
     loaded.add_warnings(&found, &mut warnings);

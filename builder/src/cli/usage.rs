@@ -33,7 +33,7 @@ pub(crate) const EXIT_CODES: [(u8, &str); 7] = [
 ];
 
 /// Options that other programs have, with the command that lacks them here and the alternative.
-const OTHER_OPTIONS: [(&str, &[&str], &str); 6] = [
+const OTHER_OPTIONS: [(&str, &[&str], &str); 5] = [
     (
         "build",
         &["-t", "--tag"],
@@ -46,11 +46,6 @@ const OTHER_OPTIONS: [(&str, &[&str], &str); 6] = [
     ),
     ("inspect", &["--format"], "`--json` prints JSON: `boxbuild inspect BOX --json | jq .images`"),
     ("ls", &["-a", "-R"], "all files are listed, at all depths"),
-    (
-        "plan",
-        &["--locked"],
-        "`boxbuild lock --check` compares the lock, and `boxbuild build --locked` builds from it",
-    ),
     ("push", &["-t", "--tag"], "the name comes after the box: `boxbuild push BOX HOST/NAME:TAG`"),
 ];
 
@@ -182,7 +177,6 @@ mod tests {
         for (line, tip) in [
             ("ls hello -R", ("ls", "-R")),
             ("inspect hello --format=x", ("inspect", "--format")),
-            ("plan --locked", ("plan", "--locked")),
             ("push hello -t localhost:1/a:v1", ("push", "-t")),
         ] {
             let is_it = |it: &&(&str, &[&str], &str)| it.0 == tip.0 && it.1.contains(&tip.1);

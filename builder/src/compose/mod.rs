@@ -22,7 +22,7 @@ pub use labels::ImageConfig;
 pub use merged::{Merge, MergeReport, merge};
 pub use mounts::check as check_mounts;
 pub(crate) use plan::image_words;
-pub use plan::{Env, plan_of, unsupported};
+pub use plan::{Env, check_devices, plan_of, unsupported};
 pub use programs::check_programs;
 pub use root::{ComponentRoot, Parts, check_roots, compose};
 pub use system::System;

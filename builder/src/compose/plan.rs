@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use box_contract::defaults::SEARCH_PATH;
+use box_contract::plan::PlanError;
 use box_contract::{
     Capabilities, ComponentName, ComponentPlan, Health, Namespaces, NetworkMode, Restart, Rlimits,
     RunPlan, SkillPlan, Unsupported, User, network,
@@ -50,6 +51,19 @@ pub fn plan_of(
 
 /// Returns the declarations of a Boxfile that boxlaunch does not support yet. The images are not read.
 pub fn unsupported(boxfile: &Boxfile) -> Vec<Unsupported> {
+    without_images(boxfile).unsupported()
+}
+
+/// Checks that a VM has enough devices for what a Boxfile declares. The images are not read.
+///
+/// # Errors
+/// [`PlanError::Devices`].
+pub fn check_devices(boxfile: &Boxfile) -> Result<(), PlanError> {
+    without_images(boxfile).check_devices()
+}
+
+/// Returns a plan of what a Boxfile declares, whose components lack everything that depends on their images.
+fn without_images(boxfile: &Boxfile) -> RunPlan {
     let skill =
         |it: &Skill| SkillPlan { name: it.name.clone(), mode: it.mode, ..SkillPlan::default() };
     let skills = boxfile.skills.iter().map(skill).collect();
@@ -72,7 +86,7 @@ pub fn unsupported(boxfile: &Boxfile) -> Vec<Unsupported> {
         health: None,
     };
     let business = boxfile.business.as_ref().map(|_| agent.clone());
-    declared(boxfile, skills, agent, business).unsupported()
+    declared(boxfile, skills, agent, business)
 }
 
 /// Returns the run plan of a Boxfile whose components have the plans `agent` and `business`.

@@ -115,9 +115,10 @@ pub fn network(variable: Variable<'_>, screen: Option<Screen>) -> NetworkOptions
 }
 
 /// Returns the note about a retry.
-fn retrying(retry: &Retry) -> String {
-    let Retry { host, attempt, tries, .. } = retry;
-    format!("note: no usable answer from {host}; trying again (attempt {attempt} of {tries})")
+fn retrying(retry: &Retry<'_>) -> String {
+    let Retry { host, error, attempt, tries, .. } = retry;
+    let cause = shown(&with_causes(*error));
+    format!("note: trying {host} again (attempt {attempt} of {tries}): {cause}")
 }
 
 /// Reads the configuration file of the option `--registry-config`, or else the user's `registries.toml` in the

@@ -98,9 +98,13 @@ impl Retryable for DownloadError {
                 Some(retry_after.unwrap_or_default())
             }
             // The connection has failed, and the server may still have the file.
-            Self::Http(HttpError::Unreachable { .. })
+            Self::Http(HttpError::Unreachable { .. } | HttpError::Refused { .. })
             | Self::Interrupted { transient: true, .. } => Some(Duration::ZERO),
             _ => None,
         }
+    }
+
+    fn is_refused_connection(&self) -> bool {
+        matches!(self, Self::Http(HttpError::Refused { .. }))
     }
 }

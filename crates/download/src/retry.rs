@@ -1,5 +1,6 @@
 //! Retries with exponential backoff, time limits of downloads, and cancellation.
 
+use std::error::Error;
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -39,17 +40,25 @@ impl Default for Policy {
     }
 }
 
+/// The number of attempts at a server that refuses the connection. The second attempt is for a server that starts at this moment.
+const TRIES_IF_REFUSED: u32 = 2;
+
 /// An error after which a retry may help.
-pub trait Retryable {
+pub trait Retryable: Error + 'static {
     /// Returns the shortest pause before a retry; `None` if a retry cannot help.
     fn retry_after(&self) -> Option<Duration>;
+
+    /// Returns whether the server's host has refused the connection. Then there are at most [`TRIES_IF_REFUSED`] attempts.
+    fn is_refused_connection(&self) -> bool;
 }
 
 /// A further attempt, after a pause.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Retry {
+#[derive(Debug, Clone, Copy)]
+pub struct Retry<'a> {
     /// The server to which the request is repeated.
-    pub host: String,
+    pub host: &'a str,
+    /// The error of the attempt before.
+    pub error: &'a (dyn Error + 'static),
     /// The number of the attempt, from 2.
     pub attempt: u32,
     /// The maximum number of attempts.
@@ -60,11 +69,11 @@ pub struct Retry {
 
 /// A function that receives each [`Retry`]. Several threads may call it.
 #[derive(Clone)]
-pub struct RetryObserver(Arc<dyn Fn(Retry) + Send + Sync>);
+pub struct RetryObserver(Arc<dyn Fn(Retry<'_>) + Send + Sync>);
 
 impl RetryObserver {
     /// Wraps a function.
-    pub fn new(observe: impl Fn(Retry) + Send + Sync + 'static) -> Self {
+    pub fn new(observe: impl Fn(Retry<'_>) + Send + Sync + 'static) -> Self {
         Self(Arc::new(observe))
     }
 }
@@ -132,24 +141,27 @@ impl Attempts {
         let Policy { backoff, longest_pause, .. } = self.policy;
         let asked = error.retry_after()?;
         self.left = self.left.saturating_sub(1);
-        if self.left == 0 || asked > longest_pause {
+        let (made, tries) = (self.tries - self.left, self.tries_after(error));
+        if made >= tries || asked > longest_pause {
             return None;
         }
-        let doubled = 1_u32.checked_shl(self.tries - self.left - 1).unwrap_or(u32::MAX);
+        let doubled = 1_u32.checked_shl(made - 1).unwrap_or(u32::MAX);
         let pause = backoff.saturating_mul(doubled).min(longest_pause).max(asked);
         self.paused = self.paused.saturating_add(pause);
         if self.paused > longest_pause.saturating_mul(self.tries) {
             return None;
         }
-        self.report(pause);
+        if let Some((host, RetryObserver(observe))) = &self.observer {
+            observe(Retry { host, error, attempt: made + 1, tries, pause });
+        }
         Some(pause)
     }
 
-    /// Reports the next attempt to the observer.
-    fn report(&self, pause: Duration) {
-        if let Some((host, RetryObserver(observe))) = &self.observer {
-            let (attempt, tries) = (self.tries - self.left + 1, self.tries);
-            observe(Retry { host: host.clone(), attempt, tries, pause });
+    /// Returns the maximum number of attempts, of which the last one has failed with `error`.
+    fn tries_after(&self, error: &impl Retryable) -> u32 {
+        match error.is_refused_connection() {
+            true => self.tries.min(TRIES_IF_REFUSED),
+            false => self.tries,
         }
     }
 }
@@ -221,6 +233,7 @@ impl Cancel {
 mod tests {
     use super::*;
     use crate::error::DownloadError;
+    use crate::http::HttpError;
 
     const NEVER: [u64; 0] = [];
 
@@ -258,12 +271,26 @@ mod tests {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let into = Arc::clone(&seen);
         let observer = RetryObserver::new(move |retry| {
-            into.lock().unwrap().push((retry.host, retry.attempt, retry.tries));
+            let error = retry.error.to_string();
+            into.lock().unwrap().push((retry.host.to_owned(), error, retry.attempt, retry.tries));
         });
         let attempts = attempts().at_most(3).observed("a.example", Some(&observer));
         assert_eq!(pauses(attempts, &busy(None)), [1, 2]);
-        let host = || "a.example".to_owned();
-        assert_eq!(*seen.lock().unwrap(), [(host(), 2, 3), (host(), 3, 3)]);
+        let retry = |attempt| ("a.example".to_owned(), busy(None).to_string(), attempt, 3);
+        assert_eq!(*seen.lock().unwrap(), [retry(2), retry(3)]);
+    }
+
+    #[test]
+    fn a_refused_connection_is_tried_once_more() {
+        let what = String::new();
+        let refused =
+            DownloadError::Http(HttpError::Refused { what, source: "Connection refused".into() });
+        assert_eq!(pauses(attempts(), &refused), [1]);
+        assert_eq!(pauses(attempts().at_most(1), &refused), NEVER);
+        let mut attempts = attempts();
+        attempts.pause(&busy(None)).unwrap();
+        attempts.pause(&busy(None)).unwrap();
+        assert_eq!(attempts.pause(&refused), None, "the attempts before it count too");
     }
 
     #[test]

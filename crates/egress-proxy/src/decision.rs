@@ -20,6 +20,8 @@ pub enum Channel {
     Direct,
     /// By a DNS lookup of a name, which is not a connection.
     Dns,
+    /// By connecting to a Unix socket that stands for one of the host. No filter decides on that.
+    Socket,
 }
 
 /// The decision on one attempt to reach a host, and the result.
@@ -34,7 +36,7 @@ pub struct Decision {
     /// How the component asked for the connection.
     pub way: Channel,
     /// The host in its canonical spelling. A malformed host is as the client wrote it, cut to 253 characters, with `?`
-    /// for each character that is not printable ASCII. `None` if the client named no host.
+    /// for each character that is not printable ASCII. The path of a socket in the box. `None` if the client named no host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
     /// The port. `None` if the client named no port.

@@ -130,6 +130,10 @@ impl Retryable for RegistryError {
             _ => None,
         }
     }
+
+    fn is_refused_connection(&self) -> bool {
+        matches!(self, Self::Download(error) if error.is_refused_connection())
+    }
 }
 
 impl<E: Into<DownloadError>> From<E> for RegistryError {

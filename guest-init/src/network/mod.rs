@@ -6,7 +6,8 @@
 //!
 //! If the network is filtered, `box-network` is a proxy and a resolver for the component's programs, at loopback
 //! addresses that no other process uses. The host decides on each connection and on each name. If the host publishes
-//! ports, `box-network` connects to the component's programs that listen on them.
+//! ports, `box-network` connects to the component's programs that listen on them. If the component has sockets of the
+//! host, `box-network` accepts their connections.
 
 mod dns;
 mod names;
@@ -31,6 +32,7 @@ use nix::unistd::Pid;
 
 use crate::component::Component;
 use crate::error::{InitError, Step as _};
+use crate::sockets::SocketDoor;
 use crate::{boot, console, sandboxed, sys};
 
 /// `CAP_NET_BIND_SERVICE`: the process listens on the ports of allowed names, such as 443.
@@ -42,7 +44,7 @@ const READY: &[u8] = b"\0";
 /// The greatest length of an error's text, in bytes.
 const MAX_ERROR: u64 = 4096;
 
-/// The sockets to which the component's programs connect.
+/// The sockets to which the component's programs connect to reach the filter.
 #[derive(Debug)]
 struct Listeners {
     http: TcpListener,
@@ -57,15 +59,15 @@ struct Listeners {
 pub(crate) fn start(
     component: &Component,
     plan: &ComponentPlan,
-    network: &NetworkPlan,
+    (network, sockets): (&NetworkPlan, Vec<SocketDoor>),
 ) -> Result<Pid, InitError> {
     let step = "start the network";
     let (reader, writer) = io::pipe().step(step)?;
     let own = plan.namespaces.net.then(|| component.open_network()).transpose()?;
-    // The closure owns the writer, so `fork` drops the parent's copy together with the closure.
+    // The closure owns the writer and the sockets, so `fork` drops the parent's copies together with the closure.
     let child = move || {
         let mut report = File::from(OwnedFd::from(writer));
-        match prepare(component.name, own.as_ref(), network, &mut report) {
+        match prepare(component.name, own.as_ref(), (network, sockets), &mut report) {
             Ok(server) => {
                 drop(report);
                 server.run()
@@ -86,10 +88,11 @@ pub(crate) fn start(
 fn prepare(
     name: ComponentName,
     own: Option<&File>,
-    network: &NetworkPlan,
+    (network, sockets): (&NetworkPlan, Vec<SocketDoor>),
     report: &mut File,
 ) -> Result<server::Server, InitError> {
-    sandboxed::enter(c"box-network", &[report.as_fd()], own)?;
+    let kept = sockets.iter().map(|it| it.listener.as_fd()).chain([report.as_fd()]);
+    sandboxed::enter(c"box-network", &kept.collect::<Vec<_>>(), own)?;
     console::speak_of_panics_on_stderr();
     setrlimit(Resource::RLIMIT_NOFILE, MAX_FILES, MAX_FILES).step("raise the limit of files")?;
     let is_filtered = network.mode == NetworkMode::Filtered;
@@ -99,7 +102,7 @@ fn prepare(
     hello.write(&mut host).step("say hello to the host's end of the network")?;
     sandboxed::give_up_privileges(if is_filtered { BIND_LOW_PORTS } else { 0 })?;
     report.write_all(READY).step("report to init")?;
-    Ok(server::Server::new(host, name, doors, network.limits))
+    Ok(server::Server::new(host, name, (doors, sockets), network.limits))
 }
 
 /// Gives the component its addresses, and listens at the first of them.

@@ -12,7 +12,7 @@ use box_contract::network::own_address;
 use box_contract::pace::Pace;
 use box_contract::rules::{MAX_CONNECTIONS, MAX_OPENED};
 use box_contract::wire::{
-    Found, Frames, GuestNetwork, HostNetwork, LookUp, OpenIn, OpenOut, StreamId, Way,
+    Found, Frames, GuestNetwork, HostNetwork, LookUp, OpenIn, OpenOut, OpenSocket, StreamId, Way,
 };
 use box_contract::{ComponentName, NetworkLimits};
 use nix::errno::Errno;
@@ -22,6 +22,7 @@ use super::dns::{Code, MAX_MESSAGE, Question};
 use super::names::Names;
 use super::stream::Stream;
 use super::{Listeners, connect_inside};
+use crate::sockets::SocketDoor;
 use crate::wait::{self, is_temporary};
 
 /// How many bytes are read from the host at a time.
@@ -35,6 +36,8 @@ pub(super) struct Server {
     host: File,
     frames: Frames,
     doors: Option<Listeners>,
+    /// The sockets of the component that stand for sockets of the host.
+    sockets: Vec<SocketDoor>,
     names: Names,
     streams: BTreeMap<u32, Stream>,
     /// The id of the next stream that a program opens.
@@ -62,6 +65,8 @@ struct Asked {
 enum Source {
     Host,
     Door(Way),
+    /// The socket at this position of the server's sockets.
+    Socket(usize),
     Dns,
     Stream(u32),
 }
@@ -71,13 +76,14 @@ impl Server {
     pub(super) fn new(
         host: File,
         component: ComponentName,
-        doors: Option<Listeners>,
+        (doors, sockets): (Option<Listeners>, Vec<SocketDoor>),
         limits: NetworkLimits,
     ) -> Self {
         Self {
             host,
             frames: Frames::default(),
             doors,
+            sockets,
             names: Names::new(own_address(component)),
             streams: BTreeMap::new(),
             next: 0,
@@ -133,10 +139,14 @@ impl Server {
             let wanted = stream.wanted();
             sources.extend(wanted.map(|(fd, wanted)| (Source::Stream(*number), fd, wanted)));
         }
-        let Some(doors) = &self.doors else { return sources };
-        sources.push((Source::Dns, doors.dns.as_fd(), read));
+        sources.extend(self.doors.iter().map(|it| (Source::Dns, it.dns.as_fd(), read)));
         // Above the limits on the number and the rate of streams, connections of programs wait to be accepted.
-        if self.has_room() {
+        if !self.has_room() {
+            return sources;
+        }
+        let sockets = self.sockets.iter().enumerate();
+        sources.extend(sockets.map(|(at, it)| (Source::Socket(at), it.listener.as_fd(), read)));
+        if let Some(doors) = &self.doors {
             sources.push((Source::Door(Way::Http), doors.http.as_fd(), read));
             sources.push((Source::Door(Way::Socks), doors.socks.as_fd(), read));
             sources.extend(self.names.listeners().map(|(name, port, listener)| {
@@ -152,6 +162,7 @@ impl Server {
         match source {
             Source::Host => return self.serve_host(),
             Source::Door(way) => self.accept(way)?,
+            Source::Socket(at) => self.accept_at_socket(*at)?,
             Source::Dns => self.ask()?,
             Source::Stream(number) => self.serve_stream(*number, events)?,
         }
@@ -239,22 +250,39 @@ impl Server {
                 own.2.accept()
             }
         };
+        let accepted = accepted.and_then(|(socket, _)| Stream::tcp(self.next, socket));
+        self.admit(accepted, |stream| GuestNetwork::Open(OpenOut { stream, way: way.clone() }))
+    }
+
+    /// Accepts the connection of a program to a socket of the host.
+    fn accept_at_socket(&mut self, at: usize) -> io::Result<()> {
+        let Some(door) = self.sockets.get(at).filter(|_| self.has_room()) else { return Ok(()) };
+        let socket = door.number;
+        let accepted = door.listener.accept();
+        let accepted = accepted.and_then(|(socket, _)| Stream::unix(self.next, socket));
+        self.admit(accepted, |stream| GuestNetwork::OpenSocket(OpenSocket { stream, socket }))
+    }
+
+    /// Opens the stream of an accepted connection. `open` returns the message that tells the host.
+    fn admit(
+        &mut self,
+        accepted: io::Result<Stream>,
+        open: impl FnOnce(u32) -> GuestNetwork,
+    ) -> io::Result<()> {
         self.pace.take(Instant::now());
         // The program has closed the connection already, or descriptors are exhausted. Other programs are not affected.
-        let Ok(stream) = accepted.and_then(|(socket, _)| Stream::new(self.next, socket)) else {
-            return Ok(());
-        };
+        let Ok(stream) = accepted else { return Ok(()) };
         let number = self.next;
         self.next = self.next.checked_add(2).ok_or(io::ErrorKind::QuotaExceeded)?;
         self.streams.insert(number, stream);
-        GuestNetwork::Open(OpenOut { stream: number, way: way.clone() }).write(&mut self.host)
+        open(number).write(&mut self.host)
     }
 
     /// Connects to a port that the host has published.
     fn open(&mut self, open: OpenIn) -> io::Result<()> {
         let number = open.stream;
         let stream = connect_inside(open.port).map_err(io::Error::from);
-        match stream.and_then(|socket| Stream::new(number, socket)) {
+        match stream.and_then(|socket| Stream::tcp(number, socket)) {
             Ok(stream) => {
                 self.streams.insert(number, stream);
                 Ok(())

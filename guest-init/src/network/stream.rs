@@ -1,13 +1,16 @@
 //! A stream's end in the component: a program's connection.
 
+use std::fs::File;
 use std::io::{self, Read as _, Write as _};
-use std::net::{Shutdown, TcpStream};
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::net::TcpStream;
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 
 use box_contract::wire::{
     GuestNetwork, MAX_STREAM_DATA, STREAM_WINDOW, StreamCredit, StreamData, StreamId,
 };
 use nix::poll::PollFlags;
+use nix::sys::socket::{Shutdown, shutdown};
 
 use crate::wait::is_temporary;
 
@@ -15,13 +18,15 @@ use crate::wait::is_temporary;
 #[derive(Debug)]
 pub(super) struct Stream {
     number: u32,
-    socket: TcpStream,
+    socket: File,
     /// The bytes that the host has sent and the program has not read.
     waiting: Vec<u8>,
     /// How many bytes may be sent to the host now.
     credit: u32,
     /// Whether the program has closed its direction.
     has_ended: bool,
+    /// Whether the program reads no more. Its own last bytes may still be unread.
+    is_deaf: bool,
     /// Whether the host has closed its direction.
     host_has_ended: bool,
     /// Whether the stream is over once `waiting` is written.
@@ -29,14 +34,31 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// Wraps a program's connection and makes it non-blocking.
-    pub(super) fn new(number: u32, socket: TcpStream) -> io::Result<Self> {
+    /// Wraps a program's connection over TCP and makes it non-blocking.
+    pub(super) fn tcp(number: u32, socket: TcpStream) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         // Nagle's algorithm would delay bytes that the sender has already grouped.
         socket.set_nodelay(true)?;
-        let (waiting, credit) = (Vec::new(), STREAM_WINDOW);
-        let (has_ended, host_has_ended, is_closing) = (false, false, false);
-        Ok(Self { number, socket, waiting, credit, has_ended, host_has_ended, is_closing })
+        Ok(Self::new(number, socket.into()))
+    }
+
+    /// Wraps a program's connection to a Unix socket and makes it non-blocking.
+    pub(super) fn unix(number: u32, socket: UnixStream) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        Ok(Self::new(number, socket.into()))
+    }
+
+    fn new(number: u32, socket: OwnedFd) -> Self {
+        Self {
+            number,
+            socket: File::from(socket),
+            waiting: Vec::new(),
+            credit: STREAM_WINDOW,
+            has_ended: false,
+            is_deaf: false,
+            host_has_ended: false,
+            is_closing: false,
+        }
     }
 
     /// Returns the connection and the events to wait for, or `None` if there are no events to wait for.
@@ -56,8 +78,13 @@ impl Stream {
     /// Reads from the program. Returns the message to send to the host, if there is one.
     pub(super) fn read(&mut self) -> Option<GuestNetwork> {
         let length = MAX_STREAM_DATA.min(self.credit as usize);
+        // A program that has closed its connection causes an event even if no bytes may be sent.
+        if length == 0 {
+            return None;
+        }
         let mut data = vec![0; length];
         match self.socket.read(&mut data) {
+            Ok(0) if self.is_deaf => Some(self.break_off()),
             Ok(0) => {
                 self.has_ended = true;
                 Some(GuestNetwork::End(self.id()))
@@ -77,6 +104,11 @@ impl Stream {
         let written = match self.socket.write(&self.waiting) {
             Ok(length) => length,
             Err(error) if is_temporary(&error) => return None,
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe && !self.has_ended => {
+                self.is_deaf = true;
+                self.waiting.clear();
+                return None;
+            }
             Err(_) => return Some(self.break_off()),
         };
         self.waiting.drain(..written);
@@ -87,6 +119,9 @@ impl Stream {
 
     /// Adds bytes from the host.
     pub(super) fn push(&mut self, data: &[u8]) -> Option<GuestNetwork> {
+        if self.is_deaf {
+            return None;
+        }
         self.waiting.extend_from_slice(data);
         self.write()
     }
@@ -110,7 +145,7 @@ impl Stream {
     fn pass_end_on(&self) {
         if self.host_has_ended && self.waiting.is_empty() {
             // An error means that the program has closed the connection.
-            drop(self.socket.shutdown(Shutdown::Write));
+            let _closed = shutdown(self.socket.as_raw_fd(), Shutdown::Write);
         }
     }
 
@@ -128,7 +163,7 @@ impl Stream {
 
 #[cfg(test)]
 mod tests {
-    use std::net::{Ipv4Addr, TcpListener};
+    use std::net::{Ipv4Addr, Shutdown, TcpListener};
 
     use super::*;
 
@@ -136,7 +171,7 @@ mod tests {
     fn stream() -> (Stream, TcpStream) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let program = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        (Stream::new(6, listener.accept().unwrap().0).unwrap(), program)
+        (Stream::tcp(6, listener.accept().unwrap().0).unwrap(), program)
     }
 
     fn wanted(stream: &Stream) -> PollFlags {
@@ -212,13 +247,37 @@ mod tests {
         assert_eq!(reader.join().unwrap().unwrap(), pushed);
     }
 
+    /// A Unix socket passes on what a program has written before it closed, also if the program has left bytes unread.
+    #[test]
+    fn the_last_bytes_of_a_program_that_reads_no_more_are_sent() {
+        let (mut program, theirs) = UnixStream::pair().unwrap();
+        let mut stream = Stream::unix(6, theirs).unwrap();
+        program.write_all(&vec![7; STREAM_WINDOW as usize + 5]).unwrap();
+        program.shutdown(Shutdown::Read).unwrap();
+        assert_eq!(stream.push(b"to nobody"), None);
+        let mut sent = 0;
+        drop(program);
+        loop {
+            match stream.read() {
+                Some(GuestNetwork::Data(data)) => sent += data.data.len(),
+                Some(output) => break assert_eq!(output, GuestNetwork::Close(stream.id())),
+                None => {
+                    assert!(wanted(&stream).is_empty(), "it does not wait for what is there");
+                    stream.grant(5);
+                }
+            }
+        }
+        assert_eq!(sent, STREAM_WINDOW as usize + 5);
+        assert!(stream.is_over());
+    }
+
     #[test]
     fn a_connection_that_breaks_off_is_closed() {
         let (mut stream, program) = stream();
         drop(program);
         let mut output = stream.push(b"to nobody");
         while !matches!(output, Some(GuestNetwork::Close(_))) {
-            output = stream.push(b"to nobody");
+            output = stream.push(b"to nobody").or_else(|| stream.read());
         }
         assert!(stream.is_over() && wanted(&stream).is_empty());
     }

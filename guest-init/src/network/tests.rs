@@ -1,14 +1,16 @@
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use box_contract::NetworkLimits;
 use box_contract::wire::{
-    Found, HostNetwork, OpenIn, OpenOut, StreamCredit, StreamData, StreamId, Way,
+    Found, HostNetwork, OpenIn, OpenOut, OpenSocket, StreamCredit, StreamData, StreamId, Way,
 };
 
 use super::*;
+use crate::sockets;
 
 /// The host's end of a component's network.
 struct Host {
@@ -20,6 +22,11 @@ struct Host {
 
 impl Host {
     fn new(connections: u32) -> Self {
+        Self::with(connections, Vec::new())
+    }
+
+    /// Returns the end of a component that also has sockets of the host.
+    fn with(connections: u32, sockets: Vec<SocketDoor>) -> Self {
         let at = (Ipv4Addr::LOCALHOST, 0);
         let dns = UdpSocket::bind(at).unwrap();
         dns.set_nonblocking(true).unwrap();
@@ -29,7 +36,8 @@ impl Host {
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         let limits = NetworkLimits { connections, ..NetworkLimits::default() };
         let host = File::from(OwnedFd::from(theirs));
-        let server = server::Server::new(host, ComponentName::Agent, Some(doors), limits);
+        let server =
+            server::Server::new(host, ComponentName::Agent, (Some(doors), sockets), limits);
         Self { stream, http, dns, served: thread::spawn(|| server.run()) }
     }
 
@@ -77,6 +85,40 @@ fn a_program_waits_where_there_are_too_many_connections() {
     assert_eq!(host.hear(), GuestNetwork::End(StreamId { stream: 0 }));
     host.say(HostNetwork::Close(StreamId { stream: 0 }));
     assert_eq!(host.hear(), GuestNetwork::Open(OpenOut { stream: 2, way: Way::Http }));
+}
+
+#[test]
+fn a_program_reaches_a_socket_of_the_host_by_its_number() {
+    let dir = tempfile::tempdir().unwrap();
+    let door = |number: u16| {
+        let listener = sockets::listen_at(&dir.path().join(number.to_string())).unwrap();
+        SocketDoor { component: ComponentName::Agent, number, listener }
+    };
+    let mut host = Host::with(1, vec![door(3), door(7)]);
+    let path = |number: u16| dir.path().join(number.to_string());
+    let mode = std::fs::metadata(path(7)).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o666, "each user of the component may connect");
+    let mut program = UnixStream::connect(path(7)).unwrap();
+    assert_eq!(host.hear(), GuestNetwork::OpenSocket(OpenSocket { stream: 0, socket: 7 }));
+    // The limit is that of all connections of the component.
+    let _waits = UnixStream::connect(path(3)).unwrap();
+    let _waits_too = TcpStream::connect(host.http).unwrap();
+    program.write_all(b"request").unwrap();
+    program.shutdown(std::net::Shutdown::Write).unwrap();
+    let data = StreamData { stream: 0, data: b"request".to_vec() };
+    assert_eq!(host.hear(), GuestNetwork::Data(data));
+    assert_eq!(host.hear(), GuestNetwork::End(StreamId { stream: 0 }));
+    host.say(HostNetwork::Data(StreamData { stream: 0, data: b"answer".to_vec() }));
+    host.say(HostNetwork::End(StreamId { stream: 0 }));
+    let mut answer = String::new();
+    program.read_to_string(&mut answer).unwrap();
+    assert_eq!(answer, "answer");
+    assert_eq!(host.hear(), GuestNetwork::Credit(StreamCredit { stream: 0, bytes: 6 }));
+    let next = [
+        GuestNetwork::OpenSocket(OpenSocket { stream: 2, socket: 3 }),
+        GuestNetwork::Open(OpenOut { stream: 2, way: Way::Http }),
+    ];
+    assert!(next.contains(&host.hear()));
 }
 
 #[test]

@@ -34,6 +34,7 @@ use crate::component::{Component, Starter};
 use crate::console;
 use crate::error::{InitError, Step as _};
 use crate::logs::Logs;
+use crate::sockets::SocketDoor;
 use crate::task::{self, TaskFiles};
 use crate::time::{self, Clock, Milestones};
 use crate::wait::{self, Ended};
@@ -60,6 +61,8 @@ pub(crate) struct Machine<'a> {
     /// The processes that carry connections of components, each with the name of the step under which its failure is
     /// reported.
     pub(crate) carriers: BTreeMap<Pid, &'static str>,
+    /// The sockets that stand for sockets of the host, until their components are connected to the network.
+    pub(crate) sockets: Vec<SocketDoor>,
     /// The socket on which the agent requests commands in the business component, if the box has one.
     pub(crate) calls: Option<UnixListener>,
     /// The files of the agent's task, if it has one.
@@ -204,7 +207,8 @@ impl Server<'_> {
             return Ok(());
         };
         if !self.connected.contains(&name) {
-            let pid = network::start(component, plan, &machine.plan.network)?;
+            let sockets = machine.sockets.extract_if(.., |it| it.component == name).collect();
+            let pid = network::start(component, plan, (&machine.plan.network, sockets))?;
             machine.carriers.insert(pid, "carry the network");
             self.connected.push(name);
         }

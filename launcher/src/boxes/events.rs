@@ -45,7 +45,8 @@ named_enum! {
         Ready "ready",
         /// The box has replaced another one, whose name it has now.
         Updated "updated",
-        /// The filter has denied a connection of the box, or has allowed it and the connection has ended.
+        /// The filter has denied a connection of the box, or has allowed it and the connection has ended. Or the box could not
+        /// be connected to a socket of the host.
         Connection "connection",
         /// The box has ended, and is started again.
         Restart "restart",
@@ -118,9 +119,8 @@ impl RecordWatch {
     /// Returns the filters' decisions since the last read. A log that cannot be read is treated as empty.
     fn connections(&mut self, now: &BTreeMap<RunId, Record>) -> Vec<BoxEvent> {
         self.networks.retain(|run, _| now.contains_key(run));
-        let filtered = now.iter().filter(|it| it.1.network.mode == NetworkMode::Filtered);
         let mut events = Vec::new();
-        for (run, record) in filtered {
+        for (run, record) in now.iter().filter(|it| has_connections(it.1)) {
             let new = || self.boxes.network_log(&record.name);
             let log = self.networks.entry(*run).or_insert_with(new);
             if self.seen.get(run).is_some_and(|before| before.name != record.name) {
@@ -134,6 +134,11 @@ impl RecordWatch {
         }
         events
     }
+}
+
+/// Returns whether a box can have connections that are in its log: those through the filter, and to sockets of the host.
+fn has_connections(record: &Record) -> bool {
+    record.network.mode == NetworkMode::Filtered || record.shares.iter().any(|it| it.socket)
 }
 
 fn event(record: &Record, event: EventKind, time_ms: u64) -> BoxEvent {

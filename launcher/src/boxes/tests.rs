@@ -455,6 +455,23 @@ fn a_box_that_is_started_again_keeps_its_name_and_the_log_of_its_last_run() {
 }
 
 #[test]
+fn a_start_over_its_budget_leaves_its_name() {
+    let made = Fixture::new();
+    let mut entry = made.create("one").unwrap();
+    entry.update(|record| record.ready_ms = Some(1)).unwrap();
+    entry.update(|record| record.exceed_budget("it took too long".to_owned())).unwrap();
+    assert!(matches!(made.create("one"), Err(RecordError::NameTaken(_))), "it still runs");
+    entry.end(Some(143), None).unwrap();
+    let record = made.boxes().find("one").unwrap();
+    assert_eq!(record.error.as_deref(), Some("it took too long"), "until the next start");
+    made.create("one").unwrap().end(Some(0), None).unwrap();
+    assert!(
+        matches!(made.create("one"), Err(RecordError::NameTaken(_))),
+        "its start has not failed"
+    );
+}
+
+#[test]
 fn a_disk_stays_when_its_record_is_lost_and_goes_with_the_box() {
     let made = Fixture::new();
     let entry = made.create("kept").unwrap();

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::{self, ErrorKind};
+use std::net::IpAddr;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 
@@ -227,15 +228,15 @@ fn of_network(error: &NetworkError) -> Explanation {
     match error {
         NetworkError::Os(error) => of_os(error),
         NetworkError::Vmm(error) => of_vmm(error),
-        NetworkError::Port { source, .. } => (Io, port_help(source)).into(),
+        NetworkError::Port { at, source } => (Io, port_help(at.ip(), source)).into(),
         NetworkError::Peer(_) => BoxMalformed.into(),
         NetworkError::NoPasst => (NetworkUnavailable, INSTALL_NETWORK).into(),
         NetworkError::Passt(_) => (NetworkUnavailable, NETWORK_NEEDS).into(),
     }
 }
 
-/// Returns the help for a host port that cannot be published.
-fn port_help(source: &io::Error) -> &'static str {
+/// Returns the help for a host port that cannot be published at an address.
+fn port_help(at: IpAddr, source: &io::Error) -> &'static str {
     match source.kind() {
         ErrorKind::AddrInUse => {
             "another program uses it: publish another port, or 0 for any free port, which `boxlaunch port` shows"
@@ -243,7 +244,11 @@ fn port_help(source: &io::Error) -> &'static str {
         ErrorKind::PermissionDenied => {
             "only root may listen on ports below 1024 of this host: publish a higher one"
         }
-        _ => "publish on an address of this host, such as 127.0.0.1",
+        // All addresses of 127.0.0.0/8 are of the loopback interface.
+        ErrorKind::AddrNotAvailable if at.is_ipv4() && at.is_loopback() => {
+            "the loopback interface of this host is down: run `ip link set lo up` as root"
+        }
+        _ => "publish at an address of this host, such as 127.0.0.1",
     }
 }
 
@@ -458,6 +463,7 @@ fn share_help(source: &io::Error) -> Option<&'static str> {
             Some("share the directory that it is in, or copy it: `boxlaunch cp`")
         }
         ErrorKind::PermissionDenied => Some(NOT_YOURS),
+        ErrorKind::Unsupported => Some("name a stream socket: boxes connect to no others"),
         // `host_fs::kernel::no_files`
         ErrorKind::Other => {
             Some("share a directory that has no file system of the kernel, such as /proc, in it")
@@ -477,5 +483,23 @@ fn file_help(source: &io::Error) -> Option<&'static str> {
             Some("it is a pipe that nobody reads: start its reader first")
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_of_loopback_that_is_not_there_means_that_loopback_is_down() {
+        let help = |at: &str, kind: ErrorKind| port_help(at.parse().unwrap(), &kind.into());
+        for (at, kind, expected) in [
+            ("127.0.0.1", ErrorKind::AddrNotAvailable, "ip link set lo up"),
+            ("127.0.0.1", ErrorKind::AddrInUse, "another program uses it"),
+            ("192.0.2.1", ErrorKind::AddrNotAvailable, "an address of this host"),
+            ("::1", ErrorKind::AddrNotAvailable, "an address of this host"),
+        ] {
+            assert!(help(at, kind).contains(expected), "{at} {kind}");
+        }
     }
 }

@@ -40,6 +40,18 @@ pub(super) fn with_path(
     opened.map_err(|error| refused(error, "file", failed))
 }
 
+/// Resolves the path of an option's existing file, which is not opened. Links in the path are treated as in [`open`].
+///
+/// # Errors
+/// As for [`open`].
+pub(super) fn real_path(
+    path: &Path,
+    failed: impl FnOnce(io::Error) -> Failure,
+) -> Result<PathBuf, Failure> {
+    let found = FileSlot::of_file(path, &search()).map(|slot| slot.path().to_owned());
+    found.map_err(|error| refused(error, "file", failed))
+}
+
 /// Opens a directory for reading or writing its entries. Links in the path, including its last component, are treated as in
 /// [`open`].
 ///

@@ -6,6 +6,7 @@ use box_contract::wire::Follow;
 use box_contract::{ComponentName, exit};
 use boxlaunch::boxes::{Boxes, Record, State};
 use boxlaunch::client::{Client, ClientError, CommandSetup};
+use boxlaunch::machine::clock::milliseconds;
 use boxlaunch::machine::health as check;
 use boxlaunch::streams::output::Route;
 use serde_json::json;
@@ -61,7 +62,7 @@ pub(crate) fn health(args: &HealthArgs) -> Result<u8, Failure> {
     let setup = CommandSetup { exec, input: None, tty: None, output: &mut output };
     let exit = client.exec(setup, &mut Route::Nowhere)?;
     let (reason, duration_ms) =
-        (check::reason(exit, &output, limit), started.elapsed().as_secs_f64() * 1e3);
+        (check::reason(exit, &output, limit), milliseconds(started.elapsed()));
     report(args, reason.as_deref(), duration_ms)
 }
 

@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use box_contract::KernelName;
 use boxlaunch::mounts::files::FileCopy;
 use boxlaunch::mounts::shares::HostShare;
+use boxlaunch::mounts::sockets::SharedSocket;
 use host_fs::own::{self, OwnFile, Purpose};
 use safe_text::shown;
 use vmm::runtime_dir::is_name_of_one;
@@ -117,6 +118,23 @@ pub(super) fn check_copies(copies: &[FileCopy], state: &Path) -> Result<(), Fail
     let Some((host, reason)) = refused else { return Ok(()) };
     let message = format!("a box must not read {}: {reason}", host.display());
     Err(usage(&message, "share a file that only has what the box needs"))
+}
+
+/// Checks that a box connects to no socket of boxlaunch, through which it could command boxes. The directory of a run is
+/// recognised by its name, because another boxlaunch may have other directories.
+///
+/// # Errors
+/// The first such socket.
+pub(super) fn check_sockets(sockets: &[SharedSocket], state: &Path) -> Result<(), Failure> {
+    let own = |socket: &SharedSocket| {
+        let of_run = socket.host().ancestors().find(|it| is_name_of_one(it));
+        of_run.map(Path::to_owned).or_else(|| socket.is_inside(state).then(|| state.to_owned()))
+    };
+    let found = sockets.iter().find_map(|it| Some((it, own(it)?)));
+    let Some((socket, own)) = found else { return Ok(()) };
+    let (host, own) = (socket.host().display(), own.display());
+    let message = format!("a box must not connect to {host}: boxlaunch keeps its files in {own}");
+    Err(usage(&message, "share a socket of another program"))
 }
 
 /// Checks a share against a protected directory. A box may read a share that contains the protected directory, because that is
@@ -223,8 +241,10 @@ pub(super) fn notices(shares: &[HostShare], state: &Path) -> impl Iterator<Item 
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
 
     use box_contract::{Access, Scope};
+    use vmm::runtime_dir::RuntimeDir;
 
     use super::*;
 
@@ -239,6 +259,26 @@ mod tests {
         let error = check_copies(&[copy(&state.path().join("log"))], state.path()).unwrap_err();
         assert!(error.text().contains(": boxlaunch keeps its files in "), "{}", error.text());
         assert!(check_copies(&[copy(Path::new("Cargo.toml"))], state.path()).is_ok());
+    }
+
+    #[test]
+    fn no_box_connects_to_what_commands_boxes() {
+        let dir = tempfile::tempdir().unwrap();
+        let of_run = RuntimeDir::create(dir.path()).unwrap();
+        for path in ["state/boxes", "other"] {
+            fs::create_dir_all(dir.path().join(path)).unwrap();
+        }
+        let check = |directory: &Path| {
+            let path = directory.canonicalize().unwrap().join("socket");
+            let _listener = UnixListener::bind(&path).unwrap();
+            let socket = SharedSocket::new(path, "/s", Scope::Both).unwrap();
+            check_sockets(&[socket], &dir.path().join("state")).map_err(|it| it.text())
+        };
+        for directory in [&dir.path().join("state/boxes"), of_run.path()] {
+            let error = check(directory).unwrap_err();
+            assert!(error.contains("/socket: boxlaunch keeps its files in "), "{error}");
+        }
+        assert_eq!(check(&dir.path().join("other")), Ok(()));
     }
 
     /// Shares each directory below a home directory, read-only and writable.

@@ -321,7 +321,11 @@ fn directories(record: &Record) -> Option<String> {
         .shares
         .iter()
         .map(|it| {
-            let access = if it.writable { "read and written" } else { "read" };
+            let access = match (it.socket, it.writable) {
+                (true, _) => "socket",
+                (false, true) => "read and written",
+                (false, false) => "read",
+            };
             shown(&format!("{} at {} ({access})", it.host.display(), it.guest))
         })
         .collect();
@@ -348,7 +352,7 @@ pub(super) fn describe(record: &Record) -> String {
         ("machine", format!("{} CPU{plural}, {} MiB", vm.cpus, vm.memory_mib)),
         ("supervisor", record.supervisor.to_string()),
         ("business", text(record.business_status.map(|it| format!("last ended with status {it}")))),
-        ("oom-killed", text(oom_killed(record))),
+        ("oom killed", text(oom_killed(record))),
         ("env", text(variables(record))),
         ("directories", text(directories(record))),
         ("volumes", text(volumes(record))),

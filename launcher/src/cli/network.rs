@@ -1,4 +1,4 @@
-//! `boxlaunch network`: shows and changes the network rules of a box, and shows its denied connections.
+//! `boxlaunch network`: shows and changes the network rules of a box, and shows its denied and failed connections.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use boxlaunch::boxes::{Boxes, Record, State};
 use boxlaunch::client::{Client, ClientError};
 use boxlaunch::network::given::Choice;
 use clap::Subcommand;
-use egress_proxy::Verdict;
+use egress_proxy::{Decision, Verdict};
 use egress_rules::{Local, Peer};
 use safe_text::{readable, shown};
 use serde::Serialize;
@@ -24,10 +24,10 @@ use super::paths;
 use super::terminal::{json_line, notice, print};
 use cli_common::store::BoxArgument;
 
-/// The maximum number of denied targets that the text shows: the ones with the most recent attempts.
+/// The maximum number of denied targets that the text shows, and of failed ones: the ones with the most recent attempts.
 const MAX_SHOWN: usize = 20;
 
-/// Shows the rules and the denied connections of a box's egress filter, and changes the rules while it runs.
+/// Shows the rules of a box's egress filter and the connections that were denied or failed, and changes the rules while it runs.
 ///
 /// A change takes effect at once and lasts until the box ends. Connections that are not allowed any more are closed. The
 /// built box does not change.
@@ -168,40 +168,75 @@ fn domain_of_url(text: &str) -> Option<&str> {
     (!is_address && Peer::parse_with_port(domain).is_some()).then_some(domain)
 }
 
-/// A denied target, and the number of attempts.
+/// A target to which connections were denied or failed, and the number of attempts.
 #[derive(Debug, Serialize)]
-struct Denied {
+struct Unconnected {
     host: Option<String>,
     port: Option<u16>,
     reason: String,
-    /// The line to add to the Boxfile to allow the target. `None` if no line would allow it.
+    /// The line to add to the Boxfile to allow a denied target. `None` if no line would allow it.
     allow: Option<String>,
     count: u64,
 }
 
-/// Returns the denied targets of a box. The target with the most recent attempt is last.
-fn denied(boxes: &Boxes, name: &str) -> Result<Vec<Denied>, LaunchError> {
-    let mut log = boxes.network_log(name);
-    let (mut order, mut found) = (0_u64, BTreeMap::new());
-    while let Some((_, decision)) = log.next_decision().map_err(read_error)? {
-        let Verdict::Denied { reason, allow } = decision.verdict else { continue };
-        order += 1;
-        let one = found.entry((decision.host, decision.port, reason)).or_insert((0, 0, allow));
-        *one = (order, one.1 + 1, one.2.take());
-    }
-    let mut denied: Vec<_> = found.into_iter().collect();
-    denied.sort_by_key(|(_, (order, ..))| *order);
-    let denied = denied.into_iter().map(|((host, port, reason), (_, count, allow))| Denied {
-        host,
-        port,
-        reason,
-        allow,
-        count,
-    });
-    Ok(denied.collect())
+/// The targets to which connections of a box were denied, and those to which they failed. The target with the most recent attempt is
+/// last.
+#[derive(Debug, Default)]
+struct Targets {
+    denied: Vec<Unconnected>,
+    failed: Vec<Unconnected>,
 }
 
-impl Denied {
+impl Targets {
+    fn read(boxes: &Boxes, name: &str) -> Result<Self, LaunchError> {
+        let mut log = boxes.network_log(name);
+        let (mut denied, mut failed) = (Tally::default(), Tally::default());
+        while let Some((_, Decision { host, port, verdict, .. })) =
+            log.next_decision().map_err(read_error)?
+        {
+            match verdict {
+                Verdict::Denied { reason, allow } => denied.add((host, port, reason), allow),
+                Verdict::Failed { reason } => failed.add((host, port, reason), None),
+                Verdict::Allowed => {}
+            }
+        }
+        Ok(Self { denied: denied.targets(), failed: failed.targets() })
+    }
+}
+
+/// A host, a port, and the reason why there is no connection.
+type Target = (Option<String>, Option<u16>, String);
+
+/// The attempts at each target, with the number of the last one, how many there were, and the line that would allow it.
+#[derive(Debug, Default)]
+struct Tally {
+    attempts: u64,
+    found: BTreeMap<Target, (u64, u64, Option<String>)>,
+}
+
+impl Tally {
+    /// Counts an attempt at a target.
+    fn add(&mut self, target: Target, allow: Option<String>) {
+        self.attempts += 1;
+        let (last, count, _) = self.found.entry(target).or_insert((0, 0, allow));
+        (*last, *count) = (self.attempts, *count + 1);
+    }
+
+    fn targets(self) -> Vec<Unconnected> {
+        let mut found: Vec<_> = self.found.into_iter().collect();
+        found.sort_by_key(|(_, (last, ..))| *last);
+        let target = |((host, port, reason), (_, count, allow))| Unconnected {
+            host,
+            port,
+            reason,
+            allow,
+            count,
+        };
+        found.into_iter().map(target).collect()
+    }
+}
+
+impl Unconnected {
     /// Returns the target as a line of text.
     fn line(&self) -> String {
         let host = self.host.as_deref().unwrap_or("a request");
@@ -213,23 +248,23 @@ impl Denied {
 }
 
 fn show(boxes: &Boxes, record: &Record, as_json: bool) -> Result<u8, Failure> {
-    let denied = denied(boxes, &record.name)?;
-    let shown = &denied[denied.len().saturating_sub(MAX_SHOWN)..];
+    let targets = Targets::read(boxes, &record.name)?;
     print(&if as_json {
         json_line(&json!({
             "name": record.name,
             "network": record.network,
             "published": record.published,
-            "denied": denied,
+            "denied": targets.denied,
+            "failed": targets.failed,
         }))?
     } else {
-        text(record, shown)
+        text(record, &targets)
     })?;
     Ok(exit::DONE)
 }
 
-/// Returns the network as text: the rules as a Boxfile declares them, the limits, the published ports and the denied targets.
-fn text(record: &Record, denied: &[Denied]) -> String {
+/// Returns the network as text: the rules as a Boxfile declares them, the limits, the published ports, and the targets without a connection.
+fn text(record: &Record, targets: &Targets) -> String {
     let network = &record.network;
     let mut text = match record.state {
         State::Ended => format!("{} has ended; it had\n", record.name),
@@ -258,9 +293,12 @@ fn text(record: &Record, denied: &[Denied]) -> String {
     for port in &record.published {
         text.push_str(&format!("published: {port}\n"));
     }
-    if !denied.is_empty() {
-        text.push_str("denied so far:\n");
-        denied.iter().for_each(|it| text.push_str(&format!("    {}", it.line())));
+    for (title, list) in [("denied", &targets.denied), ("failed", &targets.failed)] {
+        if !list.is_empty() {
+            text.push_str(&format!("{title} so far:\n"));
+        }
+        let latest = &list[list.len().saturating_sub(MAX_SHOWN)..];
+        latest.iter().for_each(|it| text.push_str(&format!("    {}", it.line())));
     }
     text
 }
@@ -283,6 +321,22 @@ mod tests {
         let output: String = still_denied(&peers, &peers[1..], "hello").collect();
         insta::assert_snapshot!(output, @"boxlaunch: b.example.com stays denied: `deny` takes precedence over `allow`; `boxlaunch network hello reload BOX` takes all changes back");
         assert!(output.ends_with("back\n"));
+    }
+
+    #[test]
+    fn attempts_at_a_target_are_counted_and_the_latest_target_is_last() {
+        let target = |host: &str| (Some(host.to_owned()), Some(443), "why".to_owned());
+        let mut tally = Tally::default();
+        tally.add(target("a.example"), Some("allow \"a.example\"".to_owned()));
+        tally.add((None, None, "it is malformed".to_owned()), None);
+        tally.add(target("b.example"), None);
+        tally.add(target("a.example"), None);
+        let lines: String = tally.targets().iter().map(Unconnected::line).collect();
+        insta::assert_snapshot!(lines, @r#"
+        a request: it is malformed
+        b.example:443: why
+        a.example:443: why, 2 times; to allow it: allow "a.example"
+        "#);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use cli_common::color::color_of;
 use cli_common::usage::{command_of, context, correct};
+use diagnostics::suggest::nearest;
 use safe_text::secrets::{MASK, mask_words};
 use safe_text::shell_word;
 
@@ -20,9 +21,9 @@ use super::terminal::{self, GlobalOptions};
 use super::{Cli, Command};
 
 /// Commands of boxbuild that a user may try here.
-const BUILDERS: [&str; 14] = [
-    "attest", "build", "cat", "check", "diff", "export", "fetch", "init", "keygen", "ls", "plan",
-    "push", "sign", "why",
+const BUILDERS: [&str; 20] = [
+    "attest", "budget", "build", "cat", "check", "diff", "export", "fetch", "fmt", "init",
+    "keygen", "lock", "ls", "plan", "push", "report", "schema", "setup", "sign", "why",
 ];
 
 /// A command line of one command alone. Building the parsers of all other commands takes as long as a hundredth of a start.
@@ -103,7 +104,7 @@ const fn of(command: &'static str, option: &'static str, tip: &'static str) -> O
 }
 
 /// Options of docker that boxlaunch lacks, and the alternatives.
-const OTHER_OPTIONS: [OtherOption; 18] = [
+const OTHER_OPTIONS: [OtherOption; 19] = [
     anywhere("--device", NO_DEVICE),
     anywhere("--entrypoint", "a command to run in the box comes after `--`: `-- CMD`"),
     anywhere("--expose", "`-p HOST:GUEST` publishes a port"),
@@ -122,6 +123,7 @@ const OTHER_OPTIONS: [OtherOption; 18] = [
         "--tmpfs",
         "the Boxfile of a box declares disks that are empty at each start: `scratch`",
     ),
+    of("inspect", "--sbom", "`boxbuild inspect BOX --sbom` lists the packages of a box"),
     of("kill", "-1", SIGNAL),
     of("kill", "-2", SIGNAL),
     of("kill", "-3", SIGNAL),
@@ -206,8 +208,8 @@ fn tip(error: &clap::Error, program: &clap::Command) -> Option<String> {
     if let Some((_, tip)) = OTHERS.iter().find(|(name, _)| other == Some(*name)) {
         return Some((*tip).to_owned());
     }
-    if let Some(name) = text(ContextKind::InvalidSubcommand).filter(|it| BUILDERS.contains(it)) {
-        return Some(format!("boxbuild builds and inspects boxes: `boxbuild {name}`"));
+    if let Some(name) = other {
+        return of_boxbuild(name, program);
     }
     let command = command_of(error, program);
     if command.get_name() == "load" && error.kind() == ErrorKind::MissingRequiredArgument {
@@ -226,6 +228,16 @@ fn tip(error: &clap::Error, program: &clap::Command) -> Option<String> {
     usage
         .contains("[-- <CMD>")
         .then(|| format!("a command to run in the box comes after `--`: `-- {}`", shell_word(word)))
+}
+
+/// Returns a tip for a command that boxbuild has, or to which a command of boxbuild is nearer than every command of `program`.
+fn of_boxbuild(name: &str, program: &clap::Command) -> Option<String> {
+    if BUILDERS.contains(&name) {
+        return Some(format!("boxbuild builds and inspects boxes: `boxbuild {name}`"));
+    }
+    let own = program.get_subcommands().map(clap::Command::get_name);
+    let meant = nearest(name, &own.chain(BUILDERS).collect::<Vec<_>>())?;
+    BUILDERS.contains(&meant).then(|| format!("did you mean `boxbuild {meant}`?"))
 }
 
 #[cfg(test)]
@@ -267,8 +279,17 @@ mod tests {
         assert_eq!(command, "a command to run in the box comes after `--`: `-- ls`");
         let other = tip_for("boxlaunch build").unwrap();
         assert_eq!(other, "boxbuild builds and inspects boxes: `boxbuild build`");
+        for (typed, meant) in [("biuld", "build"), ("puhs", "push"), ("Fetch", "fetch")] {
+            let tip = tip_for(&format!("boxlaunch {typed}")).unwrap();
+            assert_eq!(tip, format!("did you mean `boxbuild {meant}`?"));
+        }
         assert!(tip_for("boxlaunch top x").unwrap().contains("boxlaunch stats"));
-        for without in ["boxlaunch run x.box --ls", "boxlaunch verify x y", "boxlaunch rn x"] {
+        for without in [
+            "boxlaunch run x.box --ls",
+            "boxlaunch verify x y",
+            "boxlaunch rn x",
+            "boxlaunch imags",
+        ] {
             assert_eq!(tip_for(without), None, "{without}");
         }
     }
@@ -374,6 +395,7 @@ mod tests {
     #[test]
     fn an_option_of_docker_gets_the_alternative() {
         for (line, tip) in [
+            ("inspect --sbom hello", "boxbuild inspect BOX --sbom"),
             ("load -i x.tar", "boxlaunch load FILE"),
             ("load", "boxlaunch load -"),
             ("run --net none x", "--network none"),

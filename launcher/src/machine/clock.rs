@@ -41,7 +41,13 @@ pub fn phases(total: Duration, jail: Duration, guest: &Timing) -> Phases {
 /// Returns the phases of a start that ended before the agent was ready: only the total, because the guest reports the
 /// other phases when the agent is ready.
 pub fn unready(total: Duration) -> Phases {
-    Phases { total: to_ms(nanoseconds(total)), ..Phases::default() }
+    Phases { total: milliseconds(total), ..Phases::default() }
+}
+
+/// Converts a duration to milliseconds, for JSON. A product with 1000 in place of this quotient has digits that mean nothing, such as
+/// 2.4072899999999997.
+pub fn milliseconds(duration: Duration) -> f64 {
+    to_ms(nanoseconds(duration))
 }
 
 fn nanoseconds(duration: Duration) -> u64 {

@@ -9,9 +9,10 @@ use super::{HostResources, MachineError};
 use crate::mounts::files::FileCopy;
 use crate::mounts::roots_disk::RootsDisk;
 use crate::mounts::shares;
+use crate::mounts::sockets::SharedSocket;
 use crate::mounts::volumes::{self, Volume};
 
-/// Returns the message to init about the shares, the files, the volumes and the task; `None` if there are none. `ids` are the user
+/// Returns the message to init about the shares, the files, the sockets, the volumes and the task; `None` if there are none. `ids` are the user
 /// and the group of the VMM process in its user namespace, and `together` is what [`are_together`] has returned before the
 /// VMM process was configured.
 ///
@@ -26,8 +27,10 @@ pub(super) fn message(
     let mut mounts = mounts.ok_or(MachineError::TooManyMounts)?;
     mounts.mounts.extend(volumes::mounts(&gifts.volumes));
     mounts.files = gifts.files.iter().map(FileCopy::described).collect();
+    mounts.sockets = gifts.sockets.iter().map(SharedSocket::described).collect();
     mounts.task.clone_from(&gifts.task);
-    if mounts.mounts.is_empty() && mounts.files.is_empty() && mounts.task.is_none() {
+    let has_files = !mounts.files.is_empty() || !mounts.sockets.is_empty();
+    if mounts.mounts.is_empty() && !has_files && mounts.task.is_none() {
         return Ok(None);
     }
     // Init mounts in this order, so a mount inside another one must come after it: `/a` before `/a/b`.

@@ -6,8 +6,8 @@ use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
-use box_contract::NetworkMode;
 use box_contract::wire::{Connect, HostMessage};
+use box_contract::{ComponentName, NetworkMode};
 use host_fs::OsError;
 use vmm::jail::{Report, Terms};
 use vmm::{BlobFds, CONTROL_SOCKET, Nonce, Vmm, VmmConfig, confine};
@@ -104,7 +104,12 @@ impl HostSockets {
         Ok(Self {
             agent: plan.agent.port.map(places).transpose()?,
             listener: Listener::bind(runtime.vmm_socket(CONTROL_SOCKET)?)?,
-            network: Sockets::make(runtime, &plan.network, (&gifts.published, handed))?,
+            network: Sockets::make(
+                runtime,
+                &plan.network,
+                (&gifts.published, handed),
+                &gifts.sockets,
+            )?,
             carrier: passt::find(&gifts.network, run.programs)?,
             has_mounts: mounts::message(gifts, (u32::MAX, u32::MAX), false)?.is_some(),
         })
@@ -174,6 +179,15 @@ fn confined(
     Ok(jail)
 }
 
+/// Returns the components that connect to the host's end of the network although no filter is there for them.
+fn connected(run: &BoxToRun<'_>, gifts: &HostResources) -> impl Iterator<Item = ComponentName> {
+    let has = |name| {
+        gifts.published.iter().any(|it| it.component == name)
+            || gifts.sockets.iter().any(|it| it.is_for(name))
+    };
+    run.opened.plan().components().map(|(name, _)| name).filter(move |it| has(*it))
+}
+
 /// Returns the first messages to init. Takes the secrets from `gifts`, so that these messages have the only copy.
 fn first_messages(
     run: &BoxToRun<'_>,
@@ -186,7 +200,6 @@ fn first_messages(
     first.extend(std::mem::take(&mut gifts.secrets).into_iter().map(HostMessage::Secret));
     first.extend(mounts::message(gifts, ids, together)?);
     first.extend(gifts.files.iter().flat_map(FileCopy::parts).map(HostMessage::FilePart));
-    let ports = gifts.published.iter().map(|it| Connect { component: it.component });
-    first.extend(ports.map(HostMessage::Connect));
+    first.extend(connected(run, gifts).map(|it| HostMessage::Connect(Connect { component: it })));
     Ok(first)
 }

@@ -15,6 +15,7 @@ use safe_text::secrets::mask_words;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
+use super::clock::milliseconds;
 use crate::opened::verify::{Verification, Verified};
 use crate::streams::output::{Captured, Route};
 use vmm::jail::Report;
@@ -79,7 +80,7 @@ impl RunFacts {
     /// Returns how long the hashing of the blobs took, in milliseconds; `None` if no blob was hashed.
     fn verify_ms(&self) -> Option<f64> {
         let Verification { verified, hashing } = self.verification;
-        (verified == Verified::Hashed).then_some(hashing.as_secs_f64() * 1e3)
+        (verified == Verified::Hashed).then(|| milliseconds(hashing))
     }
 
     /// Returns the duration of each phase, `null` if it is unknown.
@@ -145,7 +146,7 @@ impl CommandReport {
         output: &Route,
     ) -> Self {
         let Exited { status, oom_killed, disk_full, timed_out, .. } = exit;
-        let duration_ms = taken.as_secs_f64() * 1e3;
+        let duration_ms = milliseconds(taken);
         let output = output.captured();
         Self {
             component,

@@ -17,6 +17,7 @@ use super::variables::GivenVariable;
 use crate::mounts::files::FileCopy;
 use crate::mounts::roots_disk::RootsDisk;
 use crate::mounts::shares::HostShare;
+use crate::mounts::sockets::SharedSocket;
 use crate::mounts::volumes::Volume;
 use crate::network::{Given, Published};
 use crate::opened::receipt::Receipts;
@@ -62,6 +63,8 @@ pub struct HostResources {
     pub shares: Vec<HostShare>,
     /// The files of the host of which components get copies.
     pub files: Vec<FileCopy>,
+    /// The sockets of the host to which components can connect.
+    pub sockets: Vec<SharedSocket>,
     /// The task that replaces the plan's.
     pub task: Option<TaskPlan>,
     /// The network of the box.

@@ -69,7 +69,7 @@ impl FileCopy {
     /// Returns the copy for the box's record.
     pub fn record(&self) -> ShareRecord {
         let (host, guest) = (self.host.clone(), self.guest.clone());
-        ShareRecord { host, guest, writable: false }
+        ShareRecord { host, guest, writable: false, socket: false }
     }
 
     /// Returns the description of the file for init.

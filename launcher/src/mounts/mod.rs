@@ -1,4 +1,4 @@
-//! What a start mounts in a box: directories of the host, volumes and scratch disks.
+//! What a start mounts in a box: directories and sockets of the host, volumes and scratch disks.
 
 mod disk_file;
 pub mod files;
@@ -6,4 +6,5 @@ pub mod guest_paths;
 pub mod roots_disk;
 pub mod scratch;
 pub mod shares;
+pub mod sockets;
 pub mod volumes;

@@ -120,7 +120,7 @@ impl HostShare {
     /// Returns the share for the box's record.
     pub fn record(&self) -> ShareRecord {
         let (host, guest) = (self.host().to_owned(), self.guest.clone());
-        ShareRecord { host, guest, writable: self.is_writable() }
+        ShareRecord { host, guest, writable: self.is_writable(), socket: false }
     }
 
     /// Returns whether `path` leads to this directory or into it. Symbolic links, bind mounts and file systems that are
@@ -183,12 +183,15 @@ fn is_hidden(entry: &fs::DirEntry, user: u32) -> bool {
 /// A share in the record of a started box.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShareRecord {
-    /// The path of the directory on the host.
+    /// The path of the directory, file or socket on the host.
     pub host: PathBuf,
     /// The path at which components see it.
     pub guest: String,
     /// Whether components may write to it.
     pub writable: bool,
+    /// Whether it is a socket, to which components connect.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub socket: bool,
 }
 
 /// Returns the directories that the VMM process serves. If a read-only share `inner` is directly in a writable share

@@ -10,7 +10,8 @@ use box_contract::ComponentName;
 use box_contract::pace::Pace;
 use box_contract::rules::{MAX_CONNECTIONS, MAX_OPENED, MAX_PORTS};
 use box_contract::wire::{
-    Found, Frames, GuestNetwork, HostNetwork, LookUp, OpenIn, OpenOut, STREAM_WINDOW, StreamId, Way,
+    Found, Frames, GuestNetwork, HostNetwork, LookUp, OpenIn, OpenOut, OpenSocket, STREAM_WINDOW,
+    StreamId, Way,
 };
 use egress_proxy::{ClientKind, Filter};
 use egress_rules::{Host, Target};
@@ -21,7 +22,8 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::stream::{Inlet, stream};
+use super::sockets::HostSockets;
+use super::stream::{Carrier, Inlet, stream};
 use crate::streams::control::CHUNK;
 
 /// How long a new connection may take to name its component.
@@ -34,7 +36,9 @@ const MAX_FRAMES: usize = 32;
 const MAX_ANSWERS: usize = 4096;
 /// The size of the buffer between a stream and the filter, in bytes.
 const BUFFER: usize = 16 << 10;
-/// The most streams to the filter that a component may have open. Its init permits programs half as many, and may know
+/// How long the last bytes of a component may take to a socket of the host after the component has closed the stream.
+const LINGER: Duration = Duration::from_secs(10);
+/// The most streams to the filter and to sockets of the host that a component may have open. Its init permits programs half as many, and may know
 /// sooner than the host that a stream has ended.
 const MAX_STREAMS: usize = 2 * MAX_CONNECTIONS as usize;
 /// The most clients of a component's published ports that may be connected at a time.
@@ -57,11 +61,15 @@ pub(super) struct Visitor {
     pub(super) connected: Arc<()>,
 }
 
+/// Where the streams of a component lead: to the filter, if there is one, and to the box's sockets of the host.
+pub(super) type Ways = (Option<Arc<Filter>>, Arc<HostSockets>);
+
 /// The state of a component's connection.
 #[derive(Debug)]
 struct Link {
     component: ComponentName,
     filter: Option<Arc<Filter>>,
+    sockets: Arc<HostSockets>,
     streams: BTreeMap<u32, Inlet>,
     carriers: JoinSet<u32>,
     out: Sender<HostNetwork>,
@@ -102,7 +110,7 @@ pub(super) async fn greeting(stream: &mut UnixStream) -> io::Result<(ComponentNa
 pub(super) async fn serve(
     stream: UnixStream,
     (component, mut frames): (ComponentName, Frames),
-    filter: Option<Arc<Filter>>,
+    ways: Ways,
     visitors: &mut Receiver<Visitor>,
 ) -> io::Result<()> {
     let (mut reader, writer) = stream.into_split();
@@ -110,11 +118,7 @@ pub(super) async fn serve(
     let (answers, answers_out) = channel(MAX_ANSWERS);
     let mut writing = JoinSet::new();
     writing.spawn(write_all(writer, frames_out, answers_out));
-    let (streams, carriers) = (BTreeMap::new(), JoinSet::new());
-    let pace = Pace::new(2 * MAX_OPENED, Instant::now());
-    let (held, last, next) = (Arc::default(), None, 1);
-    let mut link =
-        Link { component, filter, streams, carriers, out, answers, held, pace, last, next };
+    let mut link = Link::new(component, ways, (out, answers));
     let mut chunk = vec![0; CHUNK];
     loop {
         while let Some(message) = frames.next(|rest| GuestNetwork::read(rest))? {
@@ -133,12 +137,34 @@ pub(super) async fn serve(
 }
 
 impl Link {
+    /// Returns a connection without streams. Its frames and answers for the component are sent to `out` and `answers`.
+    fn new(
+        component: ComponentName,
+        (filter, sockets): Ways,
+        (out, answers): (Sender<HostNetwork>, Sender<HostNetwork>),
+    ) -> Self {
+        Self {
+            component,
+            filter,
+            sockets,
+            streams: BTreeMap::new(),
+            carriers: JoinSet::new(),
+            out,
+            answers,
+            held: Arc::default(),
+            pace: Pace::new(2 * MAX_OPENED, Instant::now()),
+            last: None,
+            next: 1,
+        }
+    }
+
     /// Handles a message without waiting, because the host must always read from a component, even if the component
     /// does not read.
     fn take(&mut self, message: GuestNetwork) -> io::Result<()> {
         match message {
             GuestNetwork::Hello(_) => return Err(misuse("a second greeting")),
             GuestNetwork::Open(open) => return self.open(open),
+            GuestNetwork::OpenSocket(open) => return self.open_socket(open),
             GuestNetwork::LookUp(asked) => return self.look_up(asked),
             GuestNetwork::Data(data) => {
                 let inlet = self.streams.get(&data.stream);
@@ -167,25 +193,56 @@ impl Link {
 
     /// Opens a stream from the component to the filter.
     fn open(&mut self, OpenOut { stream: number, way }: OpenOut) -> io::Result<()> {
-        if number % 2 != 0 || self.last.is_some_and(|last| number <= last) {
-            return Err(misuse("a stream's number that is not the next"));
-        }
-        self.last = Some(number);
-        let own = self.streams.keys().filter(|number| *number % 2 == 0).count();
-        let has_room = own < MAX_STREAMS && self.pace.take(Instant::now());
+        let has_room = self.takes(number)?;
         let filter = self.filter.clone().filter(|_| has_room);
         let (Some(filter), Some(kind)) = (filter, kind_of(way)) else {
             return self.answer(HostNetwork::Close(StreamId { stream: number }));
         };
-        let (inlet, carrier) = stream(number, self.out.clone(), &self.held);
-        self.streams.insert(number, inlet);
-        let component = self.component;
+        let (carrier, component) = (self.carrier(number), self.component);
         self.carriers.spawn(async move {
             let (near, far) = duplex(BUFFER);
-            carrier.carry(near, filter.serve(component, kind, far)).await;
+            carrier.carry(near, filter.serve(component, kind, far), Duration::ZERO).await;
             number
         });
         Ok(())
+    }
+
+    /// Opens a stream from the component to a socket of the host.
+    fn open_socket(&mut self, OpenSocket { stream: number, socket }: OpenSocket) -> io::Result<()> {
+        let has_room = self.takes(number)?;
+        let component = self.component;
+        if !self.sockets.has(component, socket) {
+            return Err(misuse("a socket that its component does not have"));
+        }
+        if !has_room {
+            return self.answer(HostNetwork::Close(StreamId { stream: number }));
+        }
+        let (carrier, sockets) = (self.carrier(number), Arc::clone(&self.sockets));
+        self.carriers.spawn(async move {
+            match sockets.connect(component, socket).await {
+                Some(host) => carrier.carry(host, std::future::pending(), LINGER).await,
+                None => carrier.refuse().await,
+            }
+            number
+        });
+        Ok(())
+    }
+
+    /// Takes the number of a stream that the component opens. Returns whether there is room for the stream.
+    fn takes(&mut self, number: u32) -> io::Result<bool> {
+        if !number.is_multiple_of(2) || self.last.is_some_and(|last| number <= last) {
+            return Err(misuse("a stream's number that is not the next"));
+        }
+        self.last = Some(number);
+        let own = self.streams.keys().filter(|number| *number % 2 == 0).count();
+        Ok(own < MAX_STREAMS && self.pace.take(Instant::now()))
+    }
+
+    /// Creates the stream `number`. Returns the half that passes its bytes.
+    fn carrier(&mut self, number: u32) -> Carrier {
+        let (inlet, carrier) = stream(number, self.out.clone(), &self.held);
+        self.streams.insert(number, inlet);
+        carrier
     }
 
     /// Opens a stream from a client to a published port of the component.
@@ -198,11 +255,10 @@ impl Link {
         let number = self.next;
         self.next = self.next.checked_add(2).ok_or_else(|| misuse("no number for a stream"))?;
         self.answer(HostNetwork::Open(OpenIn { stream: number, port: visitor.port }))?;
-        let (inlet, carrier) = stream(number, self.out.clone(), &self.held);
-        self.streams.insert(number, inlet);
+        let carrier = self.carrier(number);
         let Visitor { client, connected, .. } = visitor;
         self.carriers.spawn(async move {
-            carrier.carry(client, std::future::pending()).await;
+            carrier.carry(client, std::future::pending(), Duration::ZERO).await;
             drop(connected);
             number
         });

@@ -1,8 +1,9 @@
-//! The network of a running box: a filter for the connections of its components, and published ports.
+//! The network of a running box: a filter for the connections of its components, published ports, and sockets of the host.
 //!
 //! ```text
 //! component ── init ══ vsock ══ Network ── Filter ── hosts that the rules allow
-//!                                  └────── published ports ── clients on the host
+//!                                  ├────── published ports ── clients on the host
+//!                                  └────── Unix sockets of the host
 //! ```
 //!
 //! The network runs in the supervisor's runtime, outside the VMM process, whose jail has no network. Both ends of a
@@ -16,6 +17,7 @@ mod link;
 pub(crate) mod passt;
 pub(crate) mod ports;
 mod publish;
+mod sockets;
 mod stream;
 
 use std::collections::BTreeMap;
@@ -33,10 +35,12 @@ use tokio::sync::mpsc::{Receiver, channel};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
+use crate::mounts::sockets::SharedSocket;
 use crate::streams::control::{Listener, check_peer};
 use crate::streams::log::NetworkLog;
-use link::Visitor;
+use link::{Visitor, Ways};
 use ports::{MAX_WAITING, PAUSE, Port, Ports};
+use sockets::HostSockets;
 use vmm::NETWORK_SOCKET;
 use vmm::runtime_dir::RuntimeDir;
 
@@ -66,13 +70,15 @@ pub(crate) struct Network {
 pub(crate) struct Sockets {
     listener: Listener,
     ports: Vec<Port>,
+    /// The sockets of the host to which components can connect.
+    of_host: Vec<SharedSocket>,
     /// Whether another box still accepts the clients of the ports.
     are_handed: bool,
 }
 
 impl Sockets {
-    /// Creates the socket for the guest's connections and the sockets of published ports. Returns `None` if the box
-    /// needs none. If another box has handed its sockets over, uses those of the same addresses, and drops the others.
+    /// Creates the socket for the guest's connections and the sockets of published ports. `of_host` are sockets of the host to
+    /// which components can connect. Returns `None` if the box needs no network. If another box has handed its sockets over, uses those of the same addresses, and drops the others.
     ///
     /// # Errors
     /// If a socket cannot be created, for example because another program uses the port.
@@ -80,15 +86,17 @@ impl Sockets {
         runtime: &RuntimeDir,
         plan: &NetworkPlan,
         (published, handed): (&[Published], Option<Vec<TcpListener>>),
+        of_host: &[SharedSocket],
     ) -> Result<Option<Self>, NetworkError> {
-        if plan.mode != NetworkMode::Filtered && published.is_empty() {
+        let is_empty = published.is_empty() && of_host.is_empty();
+        if plan.mode != NetworkMode::Filtered && is_empty {
             return Ok(None);
         }
         let (are_handed, mut handed) = (handed.is_some(), handed.unwrap_or_default());
         let ports: Result<_, _> =
             published.iter().map(|it| Port::handed(&mut handed, it)).collect();
         let (ports, listener) = (ports?, Listener::bind(runtime.vmm_socket(NETWORK_SOCKET)?)?);
-        Ok(Some(Self { listener, ports, are_handed }))
+        Ok(Some(Self { listener, ports, of_host: of_host.to_vec(), are_handed }))
     }
 }
 
@@ -100,12 +108,13 @@ impl Network {
     /// # Errors
     /// If the plan has a malformed rule, or the kernel refuses.
     pub(crate) fn serve(
-        Sockets { listener, ports, are_handed }: Sockets,
+        Sockets { listener, ports, of_host, are_handed }: Sockets,
         (plan, given): (&RunPlan, &Given),
         vmm: u32,
         log: NetworkLog,
     ) -> Result<Self, NetworkError> {
         raise_limit_of_files();
+        let sockets = Arc::new(HostSockets::new(of_host, log.clone()));
         let (take, denied) = decisions::kept(log);
         let filter = match plan.network.mode {
             NetworkMode::Filtered => {
@@ -130,7 +139,7 @@ impl Network {
             ports.open()?;
         }
         let watched = listener.watched().map_err(OsError::file("watch", listener.path()))?;
-        tasks.spawn(accept(watched, vmm, filter.clone(), visitors));
+        tasks.spawn(accept(watched, vmm, (filter.clone(), sockets), visitors));
         Ok(Self { _listener: listener, filter, denied, published, ports, _tasks: tasks })
     }
 
@@ -158,7 +167,7 @@ type Visitors = Arc<Mutex<Receiver<Visitor>>>;
 async fn accept(
     listener: UnixListener,
     vmm: u32,
-    filter: Option<Arc<Filter>>,
+    ways: Ways,
     visitors: BTreeMap<ComponentName, Visitors>,
 ) {
     let mut links = JoinSet::new();
@@ -172,14 +181,14 @@ async fn accept(
         if links.len() >= 2 * ComponentName::ALL.len() || check_peer(&stream, vmm).is_err() {
             continue;
         }
-        let (filter, visitors) = (filter.clone(), visitors.clone());
+        let (ways, visitors) = (ways.clone(), visitors.clone());
         links.spawn(async move {
             let Ok(greeting) = link::greeting(&mut stream).await else { return };
             let Some(visitors) = visitors.get(&greeting.0) else { return };
             // Hang up if an earlier connection of this component is still open.
             let Ok(mut visitors) = visitors.try_lock() else { return };
             // After an error of the guest, the connection is only closed.
-            drop(link::serve(stream, greeting, filter, &mut visitors).await);
+            drop(link::serve(stream, greeting, ways, &mut visitors).await);
         });
     }
 }

@@ -1,9 +1,10 @@
-//! One stream between a component and a peer on the host: the filter, or a client of a published port.
+//! One stream between a component and a peer on the host: the filter, a client of a published port, or a socket.
 
 use std::future::Future;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use box_contract::wire::{
     HostNetwork, MAX_STREAM_DATA, STREAM_WINDOW, StreamCredit, StreamData, StreamId,
@@ -13,6 +14,7 @@ use tokio::io::{
 };
 use tokio::sync::mpsc::Sender;
 use tokio::sync::{Notify, Semaphore, TryAcquireError};
+use tokio::time::timeout;
 
 /// The half of a stream that receives the component's frames.
 #[derive(Debug)]
@@ -96,9 +98,7 @@ impl Inlet {
 
     /// Records the end of the component's bytes. Returns `false` if the end was already recorded.
     pub(super) fn end(&self) -> bool {
-        let before = std::mem::replace(&mut self.upward.lock().has_ended, true);
-        self.upward.ready.notify_one();
-        !before
+        self.upward.end()
     }
 
     /// Records that the component has aborted the stream.
@@ -121,6 +121,13 @@ impl Upward {
     fn lock(&self) -> MutexGuard<'_, State> {
         // Use even a poisoned lock, because no code panics while it has the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records the end of the bytes. Returns `false` if it was already recorded.
+    fn end(&self) -> bool {
+        let before = std::mem::replace(&mut self.lock().has_ended, true);
+        self.ready.notify_one();
+        !before
     }
 
     /// Waits for bytes. Returns `None` at the end.
@@ -157,11 +164,13 @@ impl Drop for Upward {
 
 impl Carrier {
     /// Passes bytes between the component and `io`, whose other end `work` drives. Returns when both directions have
-    /// ended, when the component aborts the stream, or when `work` is done and the component has received all bytes.
+    /// ended, when the component aborts the stream, or when `work` is done and the component has received all bytes. For
+    /// `linger` after an abort, passes on what the component has sent before.
     pub(super) async fn carry(
         self,
         io: impl AsyncRead + AsyncWrite,
         work: impl Future<Output = ()>,
+        linger: Duration,
     ) {
         let Self { number, upward, credit, closed, out } = self;
         let (reader, writer) = split(io);
@@ -174,10 +183,23 @@ impl Carrier {
                 () = &mut upwards, if !is_up_done => is_up_done = true,
                 () = &mut downwards, if !is_down_done => is_down_done = true,
                 () = &mut work, if !is_work_done => is_work_done = true,
-                () = closed.notified() => break,
+                () = closed.notified() => {
+                    upward.end();
+                    if !is_up_done {
+                        // After that time, the peer loses what it has not accepted.
+                        let _late = timeout(linger, &mut upwards).await;
+                    }
+                    break;
+                }
             }
         }
         // A failure means that the component has hung up.
+        drop(out.send(HostNetwork::Close(StreamId { stream: number })).await);
+    }
+
+    /// Closes the stream without a peer.
+    pub(super) async fn refuse(self) {
+        let Self { number, out, .. } = self;
         drop(out.send(HostNetwork::Close(StreamId { stream: number })).await);
     }
 }

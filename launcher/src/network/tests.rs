@@ -1,14 +1,15 @@
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener as Plain, TcpStream as PlainStream};
+use std::os::unix::net::UnixListener as PlainUnix;
 use std::sync::Mutex as Guard;
 use std::thread;
 use std::time::Instant;
 
 use box_contract::wire::{
-    Frames, GuestNetwork, HostNetwork, LookUp, MAX_STREAM_DATA, NetworkHello, OpenOut,
+    Frames, GuestNetwork, HostNetwork, LookUp, MAX_STREAM_DATA, NetworkHello, OpenOut, OpenSocket,
     STREAM_WINDOW, StreamCredit, StreamData, StreamId, Way,
 };
-use box_contract::{NetworkLimits, PeerPlan};
+use box_contract::{NetworkLimits, PeerPlan, Scope};
 use egress_rules::{Local, Rules};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
@@ -17,6 +18,7 @@ use tokio::sync::mpsc::Sender;
 use tokio::task::JoinHandle;
 
 use super::*;
+use crate::streams::log::Logs;
 
 /// The guest's end of a connection, and the results of the host's end.
 struct Guest {
@@ -30,6 +32,11 @@ struct Guest {
 impl Guest {
     /// Serves a guest whose box may connect to a port of 127.0.0.1, by address or by a name.
     fn new(port: u16) -> Self {
+        Self::with(port, HostSockets::new(Vec::new(), Logs::nowhere().network()))
+    }
+
+    /// Serves the agent of a box that also has sockets of the host.
+    fn with(port: u16, sockets: HostSockets) -> Self {
         let allow = ["good.test.example", "127.0.0.1"]
             .map(|peer| PeerPlan { peer: peer.to_owned(), port: Some(port) });
         let plan = NetworkPlan { allow: allow.to_vec(), ..NetworkPlan::default() };
@@ -44,7 +51,7 @@ impl Guest {
         let (visitors, mut receiver) = channel(4);
         let served = tokio::spawn(async move {
             let greeting = link::greeting(&mut theirs).await?;
-            link::serve(theirs, greeting, Some(filter), &mut receiver).await
+            link::serve(theirs, greeting, (Some(filter), Arc::new(sockets)), &mut receiver).await
         });
         Self { stream, frames: Frames::default(), served, visitors, decisions }
     }
@@ -64,6 +71,10 @@ impl Guest {
     async fn open(&mut self, stream: u32, name: &str, port: u16) {
         let way = Way::Direct { name: name.to_owned(), port };
         self.say(GuestNetwork::Open(OpenOut { stream, way })).await;
+    }
+
+    async fn open_socket(&mut self, stream: u32, socket: u16) {
+        self.say(GuestNetwork::OpenSocket(OpenSocket { stream, socket })).await;
     }
 
     async fn send(&mut self, stream: u32, data: &[u8]) {
@@ -217,6 +228,117 @@ fn a_client_of_a_published_port_reaches_the_component() {
     });
 }
 
+/// Sockets of the host in a directory: those of both components, of the agent and of the business component.
+fn sockets(directory: &std::path::Path) -> (HostSockets, Vec<PlainUnix>) {
+    let real = directory.canonicalize().unwrap();
+    let scopes = [Scope::Both, Scope::Agent, Scope::Business];
+    let both = scopes.into_iter().enumerate().map(|(at, scope)| {
+        let path = real.join(at.to_string());
+        let listener = PlainUnix::bind(&path).unwrap();
+        (SharedSocket::new(path, "/run/s", scope).unwrap(), listener)
+    });
+    let (sockets, listeners) = both.unzip();
+    let logs = Logs::create(directory, box_contract::LogsPlan::default()).unwrap();
+    (HostSockets::new(sockets, logs.network()), listeners)
+}
+
+#[test]
+fn a_program_exchanges_bytes_and_ends_with_a_socket_of_the_host() {
+    run(async {
+        let dir = tempfile::tempdir().unwrap();
+        let (sockets, listeners) = sockets(dir.path());
+        let mut guest = Guest::with(80, sockets);
+        guest.greet().await;
+        guest.open_socket(0, 1).await;
+        let length = 40 * STREAM_WINDOW as usize;
+        // The server answers after the end of what the program has sent.
+        let server = thread::spawn(move || {
+            let mut client = listeners[1].accept().unwrap().0;
+            let mut got = Vec::new();
+            client.read_to_end(&mut got).unwrap();
+            client.write_all(&vec![9; length]).unwrap();
+            got
+        });
+        guest.send(0, b"request").await;
+        guest.say(GuestNetwork::End(STREAM)).await;
+        let mut got = 0;
+        loop {
+            match guest.hear_more().await.unwrap() {
+                HostNetwork::Data(data) => {
+                    got += data.data.len();
+                    let bytes = u32::try_from(data.data.len()).unwrap();
+                    guest.say(GuestNetwork::Credit(StreamCredit { stream: 0, bytes })).await;
+                }
+                HostNetwork::End(_) => break,
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(guest.hear_more().await, Some(HostNetwork::Close(STREAM)));
+        assert_eq!((got, server.join().unwrap()), (length, b"request".to_vec()));
+    });
+}
+
+#[test]
+fn the_last_bytes_for_a_socket_of_the_host_arrive_after_an_abort() {
+    run(async {
+        let dir = tempfile::tempdir().unwrap();
+        let (sockets, listeners) = sockets(dir.path());
+        let mut guest = Guest::with(80, sockets);
+        guest.greet().await;
+        guest.open_socket(0, 0).await;
+        let sent = vec![7; MAX_STREAM_DATA];
+        guest.send(0, &sent).await;
+        guest.send(0, &sent).await;
+        guest.say(GuestNetwork::Close(STREAM)).await;
+        assert_eq!(guest.hear_more().await, Some(HostNetwork::Close(STREAM)));
+        let mut got = Vec::new();
+        listeners[0].accept().unwrap().0.read_to_end(&mut got).unwrap();
+        assert_eq!(got.len(), 2 * sent.len());
+    });
+}
+
+#[test]
+fn a_component_has_its_own_sockets_alone() {
+    for (number, is_its_own) in [(0, true), (1, true), (2, false), (3, false), (u16::MAX, false)] {
+        run(async {
+            let dir = tempfile::tempdir().unwrap();
+            let (sockets, _listeners) = sockets(dir.path());
+            let mut guest = Guest::with(80, sockets);
+            guest.greet().await;
+            guest.open_socket(0, number).await;
+            guest.say(GuestNetwork::Close(STREAM)).await;
+            assert_eq!(guest.hear().await.is_some(), is_its_own, "{number}");
+            if !is_its_own {
+                let expected = "the guest sent a socket that its component does not have";
+                assert_eq!(guest.error().await, expected);
+            }
+        });
+    }
+}
+
+#[test]
+fn a_socket_that_is_gone_closes_the_stream_and_is_named_once_in_the_log() {
+    run(async {
+        let dir = tempfile::tempdir().unwrap();
+        let (sockets, listeners) = sockets(dir.path());
+        let mut guest = Guest::with(80, sockets);
+        guest.greet().await;
+        drop(listeners);
+        for stream in [0, 2, 4] {
+            guest.open_socket(stream, 0).await;
+            assert_eq!(guest.hear_more().await, Some(HostNetwork::Close(StreamId { stream })));
+        }
+        std::fs::remove_file(dir.path().join("0")).unwrap();
+        guest.open_socket(6, 0).await;
+        assert_eq!(guest.hear_more().await, Some(HostNetwork::Close(StreamId { stream: 6 })));
+        let log = std::fs::read(dir.path().join("network.log")).unwrap();
+        let log = String::from_utf8_lossy(&log);
+        let start = r#"{"component":"agent","way":"socket","host":"/run/s","verdict":"failed","#;
+        assert_eq!(log.matches(start).count(), 2, "{log}");
+        assert!(log.contains("Connection refused") && log.contains("No such file"), "{log}");
+    });
+}
+
 /// Each case is something that our init never sends.
 #[test]
 fn a_hostile_guest_loses_its_connection_and_nothing_waits_for_it() {
@@ -306,7 +428,7 @@ fn a_port_that_is_taken_is_an_error_before_the_box_starts() {
     let published = Published { host, .."0:80".parse().unwrap() };
     let runtime = RuntimeDir::create(directory.path()).unwrap();
     let plan = NetworkPlan::default();
-    assert!(Sockets::make(&runtime, &plan, (&[], None)).unwrap().is_none(), "nothing to do");
-    let error = Sockets::make(&runtime, &plan, (&[published], None)).unwrap_err().to_string();
+    assert!(Sockets::make(&runtime, &plan, (&[], None), &[]).unwrap().is_none(), "nothing to do");
+    let error = Sockets::make(&runtime, &plan, (&[published], None), &[]).unwrap_err().to_string();
     assert!(error.starts_with(&format!("cannot publish a port at {host}: ")), "{error}");
 }

@@ -27,6 +27,19 @@ fn images_the_kernel_and_the_init_are_not_looked_at() {
     assert!(check.output().unwrap().status.success());
 }
 
+#[test]
+fn more_disks_than_a_vm_has_devices() {
+    let checkout = Checkout::new();
+    let volume = |name: &str| format!("volume \"{name}\" guest=\"/{name}\"\n");
+    let text = checkout.read("Boxfile");
+    let profile = format!("profile \"ci\" {{\n    {}}}\n", volume("e"));
+    checkout.write("Boxfile", text + &["a", "b", "c", "d"].map(volume).concat() + &profile);
+    let refused = checkout.fails(&["check"]);
+    assert!(refused.contains("take 5 devices, and a VM has 4"), "{refused}");
+    assert_eq!(checkout.fails(&["plan", "--profile", "ci"]), refused);
+    assert!(checkout.run(&["plan"]).code == 0);
+}
+
 /// Makes a checkout with errors in several files and in a profile.
 fn wrong() -> Checkout {
     let checkout = Checkout::new();

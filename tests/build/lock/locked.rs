@@ -70,6 +70,19 @@ fn a_changed_skill() {
 }
 
 #[test]
+fn a_plan_refuses_what_a_build_refuses() {
+    let checkout = checkout();
+    let lock = checkout.read(LOCK);
+    checkout.result(&["plan", "--locked"]);
+    checkout.write("skills/greet/notes.md", "more");
+    checkout.result(&["plan"]);
+    let ran = checkout.run(&["plan", "--locked"]);
+    assert_eq!((ran.code, ran.result.as_str()), (3, ""), "{}", ran.notes);
+    assert_eq!(shown(&ran.notes), refused(&checkout, &[]));
+    assert_eq!(checkout.read(LOCK), lock);
+}
+
+#[test]
 fn a_changed_file_with_variables() {
     let checkout = checkout();
     checkout.write("a.env", "A=2\n");

@@ -2,23 +2,33 @@
 //!
 //! `peers DIRECTORY` resolves names at 127.0.0.1, and serves DIRECTORY by HTTP and HTTPS at 127.0.0.2, to which names such as
 //! `a.test.example` and `api.example.com` resolve. It prints each query and each request. At 127.0.0.1, and at a public address
-//! that the host must have, it runs servers that no box may reach. It prints `ready` when it listens.
+//! that the host must have, it runs servers that no box may reach. At 127.0.0.4, it is an HTTP proxy that knows CONNECT, and connects
+//! to the servers at 127.0.0.2 for every name. It prints `ready` when it listens.
 //!
 //! `peers --attempts N PROXY` runs in a box. It asks the proxy for N different denied hosts, and prints how many the proxy
 //! denied.
+//!
+//! `peers --serve-socket PATH` listens at a Unix socket, and sends back what a client has sent, once that has ended.
+//! `peers --socket PATH` runs in a box. It sends its standard input to the socket, ends that, and prints the answer.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a program for tests")]
 
 use std::fs;
-use std::io::{Read as _, Write as _};
-use std::net::{IpAddr, Ipv4Addr, TcpStream, UdpSocket};
+use std::io::{self, Read as _, Write as _};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, TcpListener, TcpStream, UdpSocket};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use test_server::{Identity, Reply, Request, Server, file, length, redirect, reply};
 
 const SERVERS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 /// A public address of the virtual host, with a server that no box may reach.
 const PUBLIC: Ipv4Addr = Ipv4Addr::new(93, 184, 216, 34);
+/// A public address that the virtual host cannot reach. `far.test.example` resolves to it.
+const FAR: Ipv4Addr = Ipv4Addr::new(93, 184, 216, 35);
+/// The address and the port of the proxy.
+const PROXY: (Ipv4Addr, u16) = (Ipv4Addr::new(127, 0, 0, 4), 3128);
 /// The domain of names with special addresses, such as `rebind.test.example`.
 const DOMAIN: &str = ".test.example";
 /// The DNS response code NXDOMAIN.
@@ -28,6 +38,8 @@ fn main() {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
     match &arguments[..] {
         [option, count, proxy] if option == "--attempts" => attempt(count.parse().unwrap(), proxy),
+        [option, path] if option == "--serve-socket" => echo_at(path),
+        [option, path] if option == "--socket" => exchange(path),
         [directory] => serve(Path::new(directory)),
         other => panic!("{other:?}"),
     }
@@ -45,6 +57,29 @@ fn attempt(count: usize, proxy: &str) {
         answer.starts_with("HTTP/1.1 403 ")
     });
     println!("denied {}", denied.count());
+}
+
+/// Echoes what the clients of a Unix socket send.
+fn echo_at(path: &str) {
+    for client in UnixListener::bind(path).unwrap().incoming() {
+        let mut client = client.unwrap();
+        thread::spawn(move || {
+            let mut got = Vec::new();
+            client.read_to_end(&mut got).unwrap();
+            client.write_all(&got).unwrap();
+        });
+    }
+}
+
+/// Sends the standard input to a Unix socket, and prints the answer. A server that hangs up has no answer.
+fn exchange(path: &str) {
+    let mut server = UnixStream::connect(path).unwrap();
+    let mut sent = Vec::new();
+    io::stdin().read_to_end(&mut sent).unwrap();
+    drop(server.write_all(&sent).and_then(|()| server.shutdown(Shutdown::Write)));
+    let mut got = Vec::new();
+    drop(server.read_to_end(&mut got));
+    io::stdout().write_all(&got).unwrap();
 }
 
 fn serve(directory: &Path) {
@@ -66,6 +101,12 @@ fn serve(directory: &Path) {
         start(Ipv4Addr::LOCALHOST, 443, Identity::SelfSigned),
         start(PUBLIC, 80, Identity::None),
     ];
+    let listener = TcpListener::bind(PROXY).unwrap();
+    thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            thread::spawn(move || drop(connect(client)));
+        }
+    });
     println!("ready");
     let asked = AtomicUsize::new(0);
     loop {
@@ -75,6 +116,29 @@ fn serve(directory: &Path) {
             drop(resolver.send_to(&answer, by));
         }
     }
+}
+
+/// Answers a CONNECT request, and passes on bytes until both sides have ended.
+fn connect(mut client: TcpStream) -> io::Result<()> {
+    let (mut head, mut byte) = (Vec::new(), [0]);
+    while !head.ends_with(b"\r\n\r\n") {
+        client.read_exact(&mut byte)?;
+        head.push(byte[0]);
+    }
+    let head = String::from_utf8_lossy(&head).into_owned();
+    let target = head.split(' ').nth(1).unwrap_or_default();
+    println!("proxy {} host {target}", head.split(' ').next().unwrap_or_default());
+    let port = target.rsplit(':').next().and_then(|it| it.parse().ok()).unwrap_or_default();
+    let mut server = TcpStream::connect((SERVERS, port))?;
+    client.write_all(b"HTTP/1.1 200 OK\r\n\r\n")?;
+    let (mut from, mut to) = (client.try_clone()?, server.try_clone()?);
+    thread::spawn(move || drop(pass_on(&mut from, &mut to)));
+    pass_on(&mut server, &mut client)
+}
+
+fn pass_on(from: &mut TcpStream, to: &mut TcpStream) -> io::Result<()> {
+    io::copy(from, to)?;
+    to.shutdown(Shutdown::Write)
 }
 
 /// Answers a request with a file, with N bytes, with the request's body, or with a redirect.
@@ -138,6 +202,7 @@ fn addresses(name: &str, asked: &AtomicUsize) -> Vec<Ipv4Addr> {
         Some("rebind") if asked.fetch_add(1, Ordering::Relaxed) > 0 => vec![Ipv4Addr::LOCALHOST],
         Some("inside") => vec![Ipv4Addr::LOCALHOST],
         Some("public") => vec![PUBLIC],
+        Some("far") => vec![FAR],
         Some("metadata") => vec![Ipv4Addr::new(169, 254, 169, 254)],
         Some("mixed") => vec![Ipv4Addr::LOCALHOST, SERVERS],
         Some(_) => vec![SERVERS],

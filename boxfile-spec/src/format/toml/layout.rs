@@ -52,7 +52,9 @@ impl<'s> Layout<'s> {
     fn place(&mut self, token: &Token<'s>, broken: bool, next_closes: bool) -> Option<()> {
         match token.kind {
             TokenKind::Comment => self.comment(token),
-            TokenKind::Comma => self.comma(next_closes)?,
+            // As if it were not there: the token before it decides whether a space follows.
+            TokenKind::Comma if next_closes && self.ends_on_its_line() => return Some(()),
+            TokenKind::Comma => self.comma()?,
             _ if token.closes() => self.close(token)?,
             _ if token.opens() => self.open(token, broken)?,
             _ => self.element(token)?,
@@ -75,12 +77,16 @@ impl<'s> Layout<'s> {
         self.page.comment(token.text.trim_end_matches([' ', '\t']));
     }
 
-    fn comma(&mut self, next_closes: bool) -> Option<()> {
+    /// Returns whether a bracket after the element that was just written is on the same line. No comma is needed there.
+    fn ends_on_its_line(&self) -> bool {
+        let frame = self.frames.last().filter(|_| !self.header);
+        frame.is_some_and(|it| !it.broken && it.progress == Progress::Element)
+    }
+
+    fn comma(&mut self) -> Option<()> {
         let frame = self.frames.last_mut().filter(|_| !self.header)?;
         let progress = std::mem::replace(&mut frame.progress, Progress::Separated);
-        let needless = next_closes && !frame.broken;
         match progress {
-            Progress::Element if needless => {}
             Progress::Element => self.page.write(false, ","),
             Progress::Ahead => {}
             Progress::Opened | Progress::Separated => return None,

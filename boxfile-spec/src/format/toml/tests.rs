@@ -45,6 +45,15 @@ fn tables_stand_apart() {
 }
 
 #[test]
+fn a_comma_that_is_left_out_decides_about_no_space() {
+    for (text, expected) in [("{.,}", "{.}\n"), ("a = {b = 1,}", "a = { b = 1 }\n")] {
+        for text in [text, expected] {
+            assert_eq!(format_toml(text).as_deref(), Some(expected));
+        }
+    }
+}
+
+#[test]
 fn comments_go_with_the_table_below_them() {
     assert_snapshot!(format(
         "# the file\n\n# the box\nbox = \"a\"\n\

@@ -41,6 +41,25 @@ fn a_profile_is_the_same_as_its_declarations_written_out() {
 }
 
 #[test]
+fn a_port_of_a_profile_replaces_the_same_port_of_the_file() {
+    let file =
+        "box b\nagent { image \"oci:i\"; }\nbusiness { image \"oci:i\"; }\npublish 80 host=8080
+publish 8100 8200\npublish 80 host=8081 component=business
+profile p { publish 80 host=9090 component=agent; publish 8200 host=0; }
+profile q { publish 8100 8200 host=0; }\n";
+    let ports = |profile| {
+        let boxfile = choose(&[("Boxfile", file)], profile);
+        let port = |it: &box_contract::PublishPlan| (it.component.name(), it.guest, it.host);
+        boxfile.publish.iter().map(port).collect::<Vec<_>>()
+    };
+    let (other, business) = (("agent", 80, 8080), ("business", 80, 8081));
+    assert_eq!(ports(None), [other, ("agent", 8100, 8100), ("agent", 8200, 8200), business]);
+    let changed = [("agent", 80, 9090), ("agent", 8100, 8100), ("agent", 8200, 0), business];
+    assert_eq!(ports(Some("p")), changed);
+    assert_eq!(ports(Some("q")), [other, ("agent", 8100, 0), ("agent", 8200, 0), business]);
+}
+
+#[test]
 fn the_profiles_are_named() {
     assert_eq!(read(&[("Boxfile", FILE)], None).profiles, ["ci", "dev"]);
 }

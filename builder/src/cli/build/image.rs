@@ -40,7 +40,10 @@ pub(super) struct ImageOptions {
 impl ImageOptions {
     /// Returns the image that the command line names.
     pub(super) fn image(&self) -> Result<Option<Image>, Failure> {
-        let image = |it: &String| Ok(Image { reference: named(it)?, is_pulled: self.pull });
+        let image = |it: &String| {
+            let (is_pulled, is_for_start) = (self.pull, self.for_start);
+            Ok(Image { reference: named(it)?, is_pulled, is_for_start })
+        };
         self.reference.as_ref().map(image).transpose()
     }
 }
@@ -50,6 +53,8 @@ pub(super) struct Image {
     reference: ImageRef,
     /// Whether the registry is asked again which image the tag names.
     is_pulled: bool,
+    /// Whether `boxlaunch run --image` builds the box.
+    is_for_start: bool,
 }
 
 impl Image {
@@ -69,8 +74,12 @@ impl Image {
         Ok(history.and_then(|it| it.last.pins()))
     }
 
-    /// Returns the failure of a build: `failure`, unless the image lacks the program of the box.
+    /// Returns the failure of a build: `failure`, unless the image lacks the program of the box, or the failure names an option
+    /// that `boxlaunch run` does not have.
     pub(super) fn failure(&self, error: &BuildError, failure: Failure) -> Failure {
+        if self.is_for_start && failure.has(ErrorCode::Offline) {
+            return self.not_pulled();
+        }
         if !lacks_program(error) {
             return failure;
         }
@@ -80,6 +89,14 @@ impl Image {
             self.reference
         );
         Failure::new((ErrorCode::ProgramInvalid, help), message)
+    }
+
+    /// Returns the failure of a run with `--pull never`, for which boxlaunch passes on `--offline`.
+    fn not_pulled(&self) -> Failure {
+        let help = "`--pull missing`, the default, fetches what the store lacks";
+        let message =
+            format!("the store has no complete {}, and --pull never was given", self.reference);
+        Failure::new((ErrorCode::Offline, help), message)
     }
 
     /// Returns the owner of the box's name.
@@ -141,7 +158,22 @@ mod tests {
     use super::*;
 
     fn image(reference: &str) -> Image {
-        Image { reference: crate::cli::init::parse(reference).unwrap(), is_pulled: false }
+        let reference = crate::cli::init::parse(reference).unwrap();
+        Image { reference, is_pulled: false, is_for_start: false }
+    }
+
+    #[test]
+    fn a_start_without_a_pull_is_explained_in_the_words_of_its_program() {
+        let failure = Failure::new((ErrorCode::Offline, "without --offline"), "x");
+        let error = BuildError::Platform { platform: box_contract::Platform::BUILT };
+        let own = image("python:3");
+        let kept = own.failure(&error, failure);
+        assert!(kept.text().contains("--offline"));
+        let failed = Image { is_for_start: true, ..own }.failure(&error, kept);
+        insta::assert_snapshot!(failed.text(), @"
+        error: the store has no complete docker://docker.io/library/python:3, and --pull never was given
+          = help: `--pull missing`, the default, fetches what the store lacks
+        ");
     }
 
     #[test]

@@ -19,7 +19,7 @@ use oci_image::Image;
 
 use super::request::Request;
 use crate::binary::Binary;
-use crate::compose::{Baked, Env};
+use crate::compose::{Baked, Env, check_devices};
 use crate::report::Reports;
 use crate::{BuildError, Report};
 pub(super) use entries::lock;
@@ -92,7 +92,8 @@ impl<'a> Inputs<'a> {
 #[derive(Debug, Default)]
 pub struct Checked(skills::Checked);
 
-/// Checks the inputs in the checkout: skills, files, environment files, and the agent's program. Images, the kernel and
+/// Checks the inputs in the checkout: skills, files, environment files, and the agent's program, and that a VM has enough devices for
+/// the box. Images, the kernel and
 /// the network are not used. Returns the errors and the warnings. Stops after [`MAX_KEPT`] errors. A skill in `before`
 /// is not reported again; the other skills are added to `before`.
 pub fn check(request: &Request<'_>, before: &mut Checked) -> (Vec<BuildError>, Vec<Report>) {
@@ -103,6 +104,7 @@ pub fn check(request: &Request<'_>, before: &mut Checked) -> (Vec<BuildError>, V
     let files = files::env(request).err();
     let binary = request.boxfile.agent.binary.as_ref();
     let program = binary.and_then(|binary| program::check(binary, request).err());
-    let errors = skills.into_iter().chain(baked).chain(files).chain(program);
+    let devices = check_devices(request.boxfile).err().map(BuildError::from);
+    let errors = skills.into_iter().chain(baked).chain(files).chain(program).chain(devices);
     (errors.take(MAX_KEPT).collect(), warnings.into_list())
 }

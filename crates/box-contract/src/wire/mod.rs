@@ -55,7 +55,7 @@ use frame::{Body, invalid, read_frame, write_frame};
 use program_id::one_byte;
 
 /// The version of this protocol. A host refuses an init with a later version.
-pub const PROTOCOL: u32 = 10;
+pub const PROTOCOL: u32 = 11;
 /// The oldest protocol version of the boxes that a host runs. See [`HostMessage::since`].
 pub const OLDEST_PROTOCOL: u32 = 2;
 
@@ -66,7 +66,7 @@ pub const fn is_spoken(protocol: u32) -> bool {
 
 /// The text in the box-init program by which `boxbuild` recognizes the program. It contains the versions of this protocol
 /// and of the format ([`FORMAT_EPOCH`](crate::manifest::FORMAT_EPOCH)).
-pub const INIT_MARK: &str = "boxbuild box-init for protocol 10 and format epoch 4";
+pub const INIT_MARK: &str = "boxbuild box-init for protocol 11 and format epoch 4";
 
 /// Declares the messages of one direction, each with the kind and the body of its frame.
 macro_rules! messages {
@@ -174,12 +174,12 @@ pub use command::{
 pub use event::{Caller, GuestEvent, GuestEventKind, Trajectory};
 pub use frame::Frames;
 pub use mounts::{
-    FilePart, HostFile, MAX_DEVICES, MAX_FILES_BYTES, MOUNTS_FOLLOW, Mount, MountSource, Mounts,
-    NO_MOUNTS, READ_ONLY_TAG, WRITABLE_TAG, devices, writable_tag,
+    FilePart, HostFile, HostSocket, MAX_DEVICES, MAX_FILES_BYTES, MOUNTS_FOLLOW, Mount,
+    MountSource, Mounts, NO_MOUNTS, READ_ONLY_TAG, WRITABLE_TAG, devices, writable_tag,
 };
 pub use network::{
     Found, GuestNetwork, HostNetwork, LookUp, MAX_STREAM_DATA, NetworkHello, OpenIn, OpenOut,
-    STREAM_WINDOW, StreamCredit, StreamData, StreamId, Way,
+    OpenSocket, STREAM_WINDOW, StreamCredit, StreamData, StreamId, Way,
 };
 pub use output::{Output, Stream, Window, output_cost};
 pub use program_id::ProgramId;
@@ -289,6 +289,7 @@ impl HostMessage {
         match self {
             Self::Exec(exec) if !exec.is_short() => 10,
             Self::Variable(_) => 8,
+            Self::Mounts(mounts) if !mounts.sockets.is_empty() => 11,
             Self::FilePart(_) => 10,
             Self::Mounts(mounts) if !mounts.files.is_empty() => 10,
             Self::Mounts(mounts) if mounts.are_together() => 9,

@@ -1,4 +1,4 @@
-//! The directories, files, volumes and task that the host gives to a box for one run.
+//! The directories, files, sockets, volumes and task that the host gives to a box for one run.
 
 use std::io;
 
@@ -50,6 +50,9 @@ pub struct Mounts {
     /// The files of the host of which components get copies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<HostFile>,
+    /// The Unix sockets of the host to which components can connect.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sockets: Vec<HostSocket>,
     /// The task. It takes precedence over the plan's task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskPlan>,
@@ -74,6 +77,17 @@ pub struct HostFile {
     pub mode: u32,
     /// The length of the file in bytes: the sum of its [`FilePart`]s.
     pub size: u32,
+}
+
+/// A Unix stream socket of the host. Each component of its scope has a socket at `guest`, whose connections lead to the host's
+/// socket. Its position in [`Mounts::sockets`] is its number in [`OpenSocket`](super::OpenSocket).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct HostSocket {
+    /// The path of the component's socket, absolute.
+    pub guest: String,
+    /// The components that can connect.
+    pub scope: Scope,
 }
 
 /// A part of the content of a file of the host.

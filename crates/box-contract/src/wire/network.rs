@@ -2,8 +2,8 @@
 //!
 //! Init has a process for the component's end of the network. The process connects to
 //! [`NETWORK_PORT`](crate::network::NETWORK_PORT) and first sends the component's name. After that, both ends can open
-//! streams. The guest opens a stream if a program connects to the filter's proxy, or to an address that init has assigned
-//! to a name. The host opens a stream if a client connects to a published port.
+//! streams. The guest opens a stream if a program connects to the filter's proxy, to an address that init has assigned
+//! to a name, or to a socket of the host ([`HostSocket`](super::HostSocket)). The host opens a stream if a client connects to a published port.
 //!
 //! The VMM's loop stops if one of its sockets is full. So all streams use one connection, which both ends always read, and
 //! each stream has a window of [`STREAM_WINDOW`] bytes in each direction. The receiver grants more bytes ([`StreamCredit`])
@@ -41,6 +41,8 @@ messages! {
         6 => Credit(StreamCredit),
         /// A program resolves a name.
         7 => LookUp(LookUp),
+        /// A program has connected to a socket of the host.
+        8 => OpenSocket(OpenSocket),
     }
 }
 
@@ -95,6 +97,16 @@ pub enum Way {
         /// The TCP port.
         port: u16,
     },
+}
+
+/// A stream opened by the guest that leads to a socket of the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OpenSocket {
+    /// The stream's number, which is even.
+    pub stream: u32,
+    /// The position of the socket in [`Mounts::sockets`](super::Mounts::sockets).
+    pub socket: u16,
 }
 
 /// A stream opened by the host.

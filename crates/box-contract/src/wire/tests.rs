@@ -23,7 +23,7 @@ fn the_mark_of_box_init_names_the_versions() {
 #[test]
 fn a_host_speaks_its_protocol_and_older_ones() {
     let spoken: Vec<u32> = (0..=PROTOCOL + 2).filter(|it| is_spoken(*it)).collect();
-    assert_eq!(spoken, [OLDEST_PROTOCOL, 3, 4, 5, 6, 7, 8, 9, PROTOCOL]);
+    assert_eq!(spoken, [OLDEST_PROTOCOL, 3, 4, 5, 6, 7, 8, 9, 10, PROTOCOL]);
 }
 
 #[test]
@@ -107,6 +107,8 @@ fn host_messages_read_back_and_name_their_protocol() {
     let together = Mounts { uid: 7, gid: 0, mounts: vec![mount], ..Mounts::default() };
     let file = HostFile { guest: "/f".into(), scope: Scope::Agent, mode: 0o640, size: 2 };
     let files = Mounts { files: vec![file], ..Mounts::default() };
+    let socket = HostSocket { guest: "/s".into(), scope: Scope::Business };
+    let sockets = Mounts { sockets: vec![socket], ..files.clone() };
     for (message, since) in [
         (HostMessage::Exec(exec.clone()), 2),
         (HostMessage::Exec(Exec { terminal: Some(size), stdin: true, ..exec }), 2),
@@ -125,6 +127,7 @@ fn host_messages_read_back_and_name_their_protocol() {
         (HostMessage::Mounts(mounts), 4),
         (HostMessage::Mounts(together), 9),
         (HostMessage::Mounts(files), 10),
+        (HostMessage::Mounts(sockets), 11),
         (HostMessage::FilePart(FilePart { data: vec![0, 255] }), 10),
         (HostMessage::Variable(Variable { index: 0, value: None }), 8),
     ] {

@@ -48,7 +48,9 @@ impl From<&HttpError> for Explanation {
             HttpError::Late { .. } => DownloadFailed.into(),
             HttpError::Untrusted { .. } | HttpError::NotTls { .. } => ServerUntrusted.into(),
             HttpError::NotHttp { .. } | HttpError::Screened { .. } => DownloadFailed.into(),
-            HttpError::Unreachable { .. } => row(ServerUnreachable, UNREACHABLE),
+            HttpError::Refused { .. } | HttpError::Unreachable { .. } => {
+                row(ServerUnreachable, UNREACHABLE)
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt;
 use std::io;
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -201,7 +202,11 @@ impl Client {
                     true => format!("cannot connect to {host}{through}"),
                     false => format!("the connection to {host}{through} has failed"),
                 };
-                HttpError::Unreachable { what, source: Some(root_cause(&source).into()) }
+                let cause = root_cause(&source).into();
+                match is_refused(&source) {
+                    true => HttpError::Refused { what, source: cause },
+                    false => HttpError::Unreachable { what, source: Some(cause) },
+                }
             }
         }
     }
@@ -221,26 +226,23 @@ fn root_cause(error: &dyn Error) -> String {
 
 /// Returns whether the answer was not HTTP.
 fn is_malformed(error: &reqwest::Error) -> bool {
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        if error.downcast_ref().is_some_and(hyper::Error::is_parse) {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
+    causes(error).any(|cause| cause.downcast_ref().is_some_and(hyper::Error::is_parse))
+}
+
+/// Returns whether the host has refused the connection.
+fn is_refused(error: &reqwest::Error) -> bool {
+    let io = |cause: &(dyn Error + 'static)| cause.downcast_ref().map(io::Error::kind);
+    causes(error).any(|cause| io(cause) == Some(io::ErrorKind::ConnectionRefused))
 }
 
 /// Returns the reason why the client did not connect to the address of a redirect's host.
 fn screened(error: &reqwest::Error) -> Option<&Screened> {
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        if let Some(screened) = error.downcast_ref() {
-            return Some(screened);
-        }
-        cause = error.source();
-    }
-    None
+    causes(error).find_map(<dyn Error>::downcast_ref)
+}
+
+/// Returns the causes of an error, from the nearest to the first.
+fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn Error + 'static)> {
+    iter::successors(error.source(), |&cause| cause.source())
 }
 
 /// Returns the TLS error that made a connection fail. `source` of an [`io::Error`] skips the error that it wraps, so this

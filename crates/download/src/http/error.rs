@@ -35,6 +35,9 @@ pub enum HttpError {
     /// The upload has exceeded its time limit.
     #[error("{what}")]
     Late { what: String },
+    /// The server's host, or the proxy's, refuses the connection: no program listens on the port.
+    #[error("{what}")]
+    Refused { what: String, source: Box<dyn Error + Send + Sync> },
     /// The server cannot be reached, or it sends no response, or no further bytes of one.
     #[error("{what}")]
     Unreachable { what: String, source: Option<Box<dyn Error + Send + Sync>> },

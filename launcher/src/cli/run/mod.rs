@@ -32,9 +32,7 @@ use boxlaunch::client::{ClientError, Predecessor};
 use boxlaunch::host::{self, kvm::DEVICE};
 use boxlaunch::machine::variables::GivenVariable;
 use boxlaunch::machine::{BoxToRun, HostResources, MachineError, StartPolicy};
-use boxlaunch::mounts::files::FileCopy;
 use boxlaunch::mounts::scratch;
-use boxlaunch::mounts::shares::HostShare;
 use boxlaunch::mounts::volumes::VolumePlace;
 use boxlaunch::network::Given;
 use boxlaunch::opened::receipt::Receipts;
@@ -53,6 +51,7 @@ use super::launch_error::{FailedRun, LaunchError};
 use super::paths::{self, SELF};
 use super::progress::Shown;
 use super::screen::Screen;
+use super::shares::Shared;
 use super::stored::PROGRAM;
 use super::terminal::{self, is_quiet};
 use super::{
@@ -154,7 +153,7 @@ fn boot(
     }
     let mut left = args.check_scratch(opened.plan(), &state)?;
     (asked.volumes, left) = volumes::sized(args, opened.plan(), (left, &state));
-    asked.disk_bytes = disk::size(args, &opened, &asked.shares, (left, &state))?;
+    asked.disk_bytes = disk::size(args, &opened, &asked.shared.directories, (left, &state))?;
     let boot = Boot { args, opened: &opened, state: &state, signals, screen };
     boot.say(&asked)?;
     // Tries KVM before the box is hashed, because hashing can take long. `tried`, the duration of the first try, is not part of
@@ -198,8 +197,7 @@ struct Asked {
     console: Option<FileSlot>,
     agent_socket: Option<PathBuf>,
     secrets: Vec<Secret>,
-    shares: Vec<HostShare>,
-    files: Vec<FileCopy>,
+    shared: Shared,
     network: Given,
     variables: Vec<GivenVariable>,
     volumes: Vec<VolumePlace>,
@@ -218,15 +216,13 @@ impl Asked {
         variables: Vec<GivenVariable>,
         secrets: Vec<Secret>,
     ) -> Result<Self, Failure> {
-        let shared = shares::resolved(args, plan)?;
         Ok(Self {
+            shared: shares::resolved(args, plan)?,
             task: task::given(args)?,
             result: task::result_place(args, plan)?,
             console: console_place(args)?,
             agent_socket: agent_socket(args)?,
             secrets,
-            shares: shared.directories,
-            files: shared.files,
             network: network::given(args, plan)?,
             variables,
             volumes: volumes::of_run(args, plan),
@@ -267,14 +263,16 @@ impl Boot<'_> {
     /// Checks that the box gets nothing of this host that no box may have. Each start needs this check: an earlier start of
     /// the box may have made what its shares lead to.
     fn check(&self, asked: &Asked) -> Result<(), Failure> {
-        kept::check(&asked.shares, self.args, &self.opened.places.directory, self.state)?;
-        kept::check_copies(&asked.files, self.state)
+        let Shared { directories, files, sockets } = &asked.shared;
+        kept::check(directories, self.args, &self.opened.places.directory, self.state)?;
+        kept::check_copies(files, self.state)?;
+        kept::check_sockets(sockets, self.state)
     }
 
     /// Prints the notices about this start. Refuses what [`Self::check`] refuses.
     fn say(&self, asked: &Asked) -> Result<(), Failure> {
         let Self { args, opened, state, screen, .. } = *self;
-        let (plan, shares) = (opened.plan(), &asked.shares);
+        let (plan, shares) = (opened.plan(), &asked.shared.directories);
         let is_told = !args.json && !is_quiet();
         let notices = shares::linked(args, shares).chain(shares::movable(shares));
         let larger = memory::larger_machine(plan, args.memory).filter(|_| is_told);
@@ -282,10 +280,12 @@ impl Boot<'_> {
         notices.chain(larger).chain(fewer).for_each(|it| screen.notice(&it));
         self.check(asked)?;
         shares::look_through(shares, terminal::notice);
-        kept::notices(shares, state).for_each(|it| screen.notice(&it));
+        let powerful = shares::powerful(&asked.shared.sockets);
+        kept::notices(shares, state).chain(powerful).for_each(|it| screen.notice(&it));
         if is_told {
             shares::notices(shares).for_each(|it| screen.notice(&it));
-            shares::file_notices(&asked.files).for_each(|it| screen.notice(&it));
+            shares::file_notices(&asked.shared.files).for_each(|it| screen.notice(&it));
+            shares::socket_notices(&asked.shared.sockets).for_each(|it| screen.notice(&it));
             volumes::notices(&asked.volumes).for_each(|it| screen.notice(&it));
             publish::notices(args, plan).for_each(|it| screen.notice(&it));
             let notice =
@@ -337,11 +337,10 @@ impl Boot<'_> {
     fn record(&self, asked: &Asked, runtime: &RuntimeDir) -> Record {
         let (args, plan) = (self.args, self.opened.plan());
         let record = Record::new(self.opened, args.size(plan), runtime.path());
-        let files = asked.files.iter().map(FileCopy::record);
         Record {
             remove: args.rm,
             agent_socket: asked.agent_socket.clone(),
-            shares: asked.shares.iter().map(HostShare::record).chain(files).collect(),
+            shares: asked.shared.records(),
             volumes: asked.volumes.clone(),
             network: asked.network.plan(&plan.network),
             network_given: args.network.into(),
@@ -408,8 +407,9 @@ impl Boot<'_> {
             volumes: volumes::take(&asked.volumes, self.state, &record.name, watch)?,
             variables: asked.variables,
             secrets: asked.secrets,
-            shares: asked.shares,
-            files: asked.files,
+            shares: asked.shared.directories,
+            files: asked.shared.files,
+            sockets: asked.shared.sockets,
             task: asked.task,
             network: asked.network,
             published: publish::of_run(self.args, self.opened.plan()),

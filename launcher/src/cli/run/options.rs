@@ -178,7 +178,8 @@ pub(crate) struct RunArgs {
     #[arg(long = "secret", value_name = "NAME[=SOURCE]")]
     pub(in crate::cli) secrets: Vec<String>,
     /// Share a directory of this host with the box: HOST:GUEST read-only, HOST:GUEST:rw writable. NAME=HOST gives a share
-    /// that the box declares; NAME alone takes the directory that its Boxfile proposes. Of a file, the box gets a read-only copy.
+    /// that the box declares; NAME alone takes the directory that its Boxfile proposes. Of a file, the box gets a read-only copy,
+    /// and of a Unix socket, one that leads to it.
     #[arg(short = 'v', long = "share", value_name = "SHARE", value_parser = ShareArg::parse)]
     pub(in crate::cli) shares: Vec<ShareArg>,
     /// What the box saw of this host when it was started first. A run of it again is refused if a path leads elsewhere now.

@@ -241,7 +241,8 @@ mod tests {
         }
         let refusal = |host: &Path, before: &Path| {
             let options = Some(vec![format!("--share={}:/w", host.display())]);
-            let before = ShareRecord { host: before.into(), guest: "/w".into(), writable: false };
+            let (host, guest) = (before.into(), "/w".into());
+            let before = ShareRecord { host, guest, writable: false, socket: false };
             let failure = refusal(&state, options, vec![before]);
             assert!(failure.has(ErrorCode::NotRepeatable), "{}", failure.text());
             failure.text()

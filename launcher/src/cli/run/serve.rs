@@ -87,7 +87,7 @@ impl Run<'_> {
         let over = self.over_budget(&facts);
         if over.is_some() {
             let reason = over_budget_reason(&facts);
-            entry.update(|record| record.error = Some(reason))?;
+            entry.update(|record| record.exceed_budget(reason))?;
         }
         if over.is_none()
             && let Err(error) = self.replace(&mut started, &mut entry, predecessor)

@@ -2,11 +2,10 @@
 //!
 //! The options of a run name directories and files by their paths. A box with a writable share can replace what is in that
 //! share with a link, and then end: its next start must not show it the target of the link. The record of a start has the path
-//! of each directory and file without links, so a start that opens another path is refused.
+//! of each directory, file and socket without links, so a start that opens another path is refused.
 
 use box_contract::ErrorCode;
-use boxlaunch::mounts::files::FileCopy;
-use boxlaunch::mounts::shares::{HostShare, ShareRecord};
+use boxlaunch::mounts::shares::ShareRecord;
 use safe_text::shown;
 
 use super::Shared;
@@ -18,7 +17,7 @@ pub(in crate::cli) fn parse_record(text: &str) -> Result<ShareRecord, String> {
     serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
-/// Checks that a run of a box again opens the directories and files that its first start has opened.
+/// Checks that a run of a box again opens the directories, files and sockets that its first start has opened.
 ///
 /// # Errors
 /// The first one that is another.
@@ -27,12 +26,11 @@ pub(super) fn check(args: &RunArgs, shared: &Shared) -> Result<(), Failure> {
     if before.is_empty() {
         return Ok(());
     }
-    let files = shared.files.iter().map(FileCopy::record);
-    let mut now = shared.directories.iter().map(HostShare::record).chain(files);
+    let mut now = shared.records().into_iter();
     now.find(|it| !is_known(it, before)).map_or(Ok(()), |it| Err(moved(&it, before)))
 }
 
-/// Returns whether the first start has shown a directory or file at the same path in the box. Another version of the box may
+/// Returns whether the first start has shown a directory, file or socket at the same path in the box. Another version of the box may
 /// declare another path in the box for it.
 fn is_known(now: &ShareRecord, before: &[ShareRecord]) -> bool {
     let has_place = before.iter().any(|it| it.guest == now.guest);
@@ -90,8 +88,7 @@ mod tests {
             let args = RunArgs::of_words(words).unwrap();
             let shared = resolved(&args, &self.plan)
                 .map_err(|error| error.text().replace(&self.home.display().to_string(), "HOME"))?;
-            let files = shared.files.iter().map(FileCopy::record);
-            Ok(shared.directories.iter().map(HostShare::record).chain(files).collect())
+            Ok(shared.records())
         }
 
         /// Replaces a path with a link to `target`.

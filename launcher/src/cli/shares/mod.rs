@@ -1,4 +1,4 @@
-//! `boxlaunch run --share` and `--skill`: the directories of this host that a box sees.
+//! `boxlaunch run --share` and `--skill`: the directories, files and sockets of this host that a box sees.
 //!
 //! A box declares the shares that it wants. Only the command line grants them.
 
@@ -8,6 +8,7 @@ mod survey;
 use std::env;
 use std::ffi::OsString;
 use std::io::ErrorKind;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use box_contract::plan::{SKILL_DEFINITION, SKILLS_PATH};
@@ -19,6 +20,7 @@ use boxlaunch::mounts::files::FileCopy;
 use boxlaunch::mounts::guest_paths;
 use boxlaunch::mounts::roots_disk::size_for;
 use boxlaunch::mounts::shares::{HostShare, ShareError, ShareRecord, devices};
+use boxlaunch::mounts::sockets::SharedSocket;
 use safe_text::{shell_word, shown};
 
 use super::error::{Failure, usage};
@@ -248,32 +250,44 @@ fn missing_share(share: &SharePlan) -> Lack {
 pub(super) struct Shared {
     pub(super) directories: Vec<HostShare>,
     pub(super) files: Vec<FileCopy>,
+    pub(super) sockets: Vec<SharedSocket>,
 }
 
-/// One of the directories and files that a box sees.
+impl Shared {
+    /// Returns all of it for the box's record.
+    pub(super) fn records(&self) -> Vec<ShareRecord> {
+        let files = self.files.iter().map(FileCopy::record);
+        let sockets = self.sockets.iter().map(SharedSocket::record);
+        self.directories.iter().map(HostShare::record).chain(files).chain(sockets).collect()
+    }
+}
+
+/// One of the directories, files and sockets that a box sees.
 #[derive(Debug)]
 enum Opened {
     Directory(HostShare),
     File(FileCopy),
+    Socket(SharedSocket),
 }
 
 impl Opened {
-    /// Opens a directory, or reads a file.
+    /// Opens a directory, reads a file, or examines a socket.
     fn new(host: &Path, guest: &str, access: Access, scope: Scope) -> Result<Self, Failure> {
-        if !host.metadata().is_ok_and(|it| it.is_file()) {
+        let kind = host.metadata().map(|it| it.file_type());
+        let (is_file, is_socket) = kind.map_or((false, false), |it| (it.is_file(), it.is_socket()));
+        if !is_file && !is_socket {
             let found = HostShare::new(host, guest, access, scope);
             return Ok(Self::Directory(found.map_err(|error| not_found(host, error))?));
         }
         if access == Access::ReadWrite {
-            let message =
-                format!("{} is a file, of which a box gets a copy to read", host.display());
-            return Err(usage(
-                &message,
-                "share it without `rw`, or share the directory that it is in",
-            ));
+            return Err(not_writable(host, is_file));
         }
         // A box may have put a link to another file there, as for every file of an option.
         let failed = |source| not_found(host, ShareError { path: host.to_owned(), source });
+        if is_socket {
+            let real = given_file::real_path(host, failed)?;
+            return Ok(Self::Socket(SharedSocket::new(real, guest, scope)?));
+        }
         let (file, real) = given_file::with_path(host, failed)?;
         Ok(Self::File(FileCopy::read(file, real, guest, scope)?))
     }
@@ -282,6 +296,7 @@ impl Opened {
         match self {
             Self::Directory(share) => share.is_inside(directory),
             Self::File(file) => file.is_inside(directory),
+            Self::Socket(socket) => socket.is_inside(directory),
         }
     }
 
@@ -289,11 +304,24 @@ impl Opened {
         match self {
             Self::Directory(share) => share.host(),
             Self::File(file) => file.host(),
+            Self::Socket(socket) => socket.host(),
         }
     }
 }
 
-/// Opens the directories, and reads the files, that a box sees.
+/// Returns the error of a file or a socket that is shared with `rw`.
+fn not_writable(host: &Path, is_file: bool) -> Failure {
+    let (what, help) = if is_file {
+        let help = "share it without `rw`, or share the directory that it is in";
+        ("a file, of which a box gets a copy to read", help)
+    } else {
+        let help = "share it without `rw`: a box sends and receives through it";
+        ("a socket, which is neither read-only nor writable", help)
+    };
+    usage(&format!("{} is {what}", host.display()), help)
+}
+
+/// Opens the directories, reads the files, and examines the sockets that a box sees.
 pub(super) fn resolved(args: &RunArgs, plan: &RunPlan) -> Result<Shared, Failure> {
     let declared = plan.shares.iter().map(|share| match given(args, &share.name) {
         Some(ShareArg::Declared { host: Some(host), .. }) => found(share, host),
@@ -311,6 +339,7 @@ pub(super) fn resolved(args: &RunArgs, plan: &RunPlan) -> Result<Shared, Failure
         match opened? {
             Opened::Directory(share) => shared.directories.push(share),
             Opened::File(file) => shared.files.push(file),
+            Opened::Socket(socket) => shared.sockets.push(socket),
         }
     }
     check_files(&shared.files)?;
@@ -345,7 +374,7 @@ fn check_devices(args: &RunArgs, plan: &RunPlan, shares: &[HostShare]) -> Result
     Ok(())
 }
 
-/// Opens the directory or the file of a declared share.
+/// Opens the directory, the file or the socket of a declared share.
 fn found(share: &SharePlan, host: &Path) -> Result<Opened, Failure> {
     Opened::new(host, &share.guest, share.access, share.scope)
 }
@@ -404,7 +433,7 @@ fn not_proposed(share: &SharePlan, host: &Path, error: ShareError) -> Failure {
 /// Returns a notice for each directory that the box sees.
 pub(super) fn notices(shares: &[HostShare]) -> impl Iterator<Item = String> {
     shares.iter().map(|share| {
-        let ShareRecord { host, guest, writable } = share.record();
+        let ShareRecord { host, guest, writable, .. } = share.record();
         let access = if writable { "read-write" } else { "read-only" };
         let text = format!("boxlaunch: {} is shared at {guest}, {access}", host.display());
         shown(&text) + "\n"
@@ -416,6 +445,29 @@ pub(super) fn file_notices(files: &[FileCopy]) -> impl Iterator<Item = String> {
     files.iter().map(|file| {
         let ShareRecord { host, guest, .. } = file.record();
         shown(&format!("boxlaunch: {} is copied to {guest}", host.display())) + "\n"
+    })
+}
+
+/// Returns a notice for each socket of which the box gets the other end.
+pub(super) fn socket_notices(sockets: &[SharedSocket]) -> impl Iterator<Item = String> {
+    sockets.iter().map(|socket| {
+        let ShareRecord { host, guest, .. } = socket.record();
+        let unserved =
+            if socket.is_served() { "" } else { ", where no program of this host listens now" };
+        shown(&format!("boxlaunch: {guest} leads to the socket {}{unserved}", host.display()))
+            + "\n"
+    })
+}
+
+/// Returns a warning for each socket through which a box gets the rights of a user of this host.
+pub(super) fn powerful(sockets: &[SharedSocket]) -> impl Iterator<Item = String> {
+    sockets.iter().filter_map(|socket| {
+        let (host, user) = (socket.host().display(), socket.power()?);
+        let text = format!(
+            "boxlaunch: warning: whoever connects to {host} can start any program on this host as {user}, and the box can \
+             connect to it"
+        );
+        Some(shown(&text) + "\n")
     })
 }
 
@@ -492,6 +544,7 @@ fn skill(name: &str, host: &Path) -> Result<HostShare, Failure> {
 mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
 
     use super::*;
 
@@ -638,6 +691,44 @@ mod tests {
         insta::assert_snapshot!(opened("project/link").unwrap_err(), @"
         error: HERE/project/link is a link: the path leads to HERE/keys/id, which is not among the files of HERE/project
           = help: a box may have put it there; if you mean that file, name it: HERE/keys/id
+        ");
+    }
+
+    #[test]
+    fn a_socket_is_found_as_a_file_is_and_named_with_what_it_gives() {
+        let dir = tempfile::tempdir().unwrap();
+        let real = dir.path().canonicalize().unwrap();
+        for path in ["own", "other"] {
+            fs::create_dir(real.join(path)).unwrap();
+        }
+        let _listener = UnixListener::bind(real.join("other/docker.sock")).unwrap();
+        drop(UnixListener::bind(real.join("own/socket")).unwrap());
+        symlink("../other/docker.sock", real.join("own/link")).unwrap();
+        let here = |text: String| text.replace(&real.display().to_string(), "HERE");
+        let opened = |path: &str, access| {
+            let opened = Opened::new(&real.join(path), "/s", access, Scope::Both);
+            opened.map_err(|error| here(error.text()))
+        };
+        let sockets: Vec<_> = ["other/docker.sock", "own/socket"]
+            .into_iter()
+            .map(|path| match opened(path, Access::ReadOnly) {
+                Ok(Opened::Socket(socket)) => socket,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        let output: String = powerful(&sockets).chain(socket_notices(&sockets)).collect();
+        insta::assert_snapshot!(here(output), @"
+        boxlaunch: warning: whoever connects to HERE/other/docker.sock can start any program on this host as root, and the box can connect to it
+        boxlaunch: /s leads to the socket HERE/other/docker.sock
+        boxlaunch: /s leads to the socket HERE/own/socket, where no program of this host listens now
+        ");
+        let refused = [("own/link", Access::ReadOnly), ("own/socket", Access::ReadWrite)];
+        let refused = refused.map(|(path, access)| opened(path, access).unwrap_err());
+        insta::assert_snapshot!(refused.concat(), @"
+        error: HERE/own/link is a link: the path leads to HERE/other/docker.sock, which is not among the files of HERE/own
+          = help: a box may have put it there; if you mean that file, name it: HERE/other/docker.sock
+        error: HERE/own/socket is a socket, which is neither read-only nor writable
+          = help: share it without `rw`: a box sends and receives through it
         ");
     }
 

@@ -209,10 +209,7 @@ fn a_download_takes_no_longer_than_its_size_allows() {
 fn nobody_there() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let error = fetch_new(&format!("http://127.0.0.1:{port}/x?key=secret"), &quick()).unwrap_err();
-    assert!(matches!(
-        error,
-        FetchError::Download(DownloadError::Http(HttpError::Unreachable { .. }))
-    ));
+    assert!(matches!(error, FetchError::Download(DownloadError::Http(HttpError::Refused { .. }))));
     let text = chain(&error);
     let start = format!("cannot connect to 127.0.0.1:{port}: Connection refused");
     assert!(text.starts_with(&start), "{text}");

@@ -32,7 +32,7 @@ impl RunPlan {
             .or_else(|| self.wrong_disk())
             .or_else(|| self.wrong_volume())
             .or_else(|| self.wrong_share())
-            .or_else(|| self.too_many_devices())
+            .or_else(|| self.check_devices().err())
             .or_else(|| self.overlap_fault())
             .or_else(|| self.wrong_skill())
             .or_else(|| wrong_network(&self.network))
@@ -166,14 +166,18 @@ impl RunPlan {
         (scope == Scope::Business && self.business.is_none()).then_some(NOBODY)
     }
 
-    fn too_many_devices(&self) -> Option<PlanError> {
+    /// Checks that a VM has enough devices for the disks, the shares and the network. No image is needed for that.
+    ///
+    /// # Errors
+    /// [`PlanError::Devices`].
+    pub fn check_devices(&self) -> Result<(), PlanError> {
         let written = self.shares.iter().filter(|it| it.access == Access::ReadWrite).count();
         let is_read = written < self.shares.len()
             || self.skills.iter().any(|it| it.mode == SkillMode::Mounted);
         let disks =
             self.scratch.len() + self.volumes.len() + usize::from(self.disk_bytes.is_some());
         let devices = devices(disks, written > 0, is_read, self.network.mode);
-        (devices > MAX_DEVICES).then_some(PlanError::Devices(devices))
+        if devices > MAX_DEVICES { Err(PlanError::Devices(devices)) } else { Ok(()) }
     }
 
     /// Finds a share, a disk or a secret's file that would hide another resource of the same component.

@@ -1,0 +1,77 @@
+//! The host's end of the sockets of a box: connects to a socket of the host for each stream that asks for it.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use box_contract::ComponentName;
+use egress_proxy::{Channel, Decision, Verdict};
+use tokio::net::UnixStream;
+
+use crate::mounts::sockets::SharedSocket;
+use crate::streams::log::NetworkLog;
+
+/// The sockets of a box, in the order that init knows.
+#[derive(Debug)]
+pub(super) struct HostSockets {
+    sockets: Vec<SharedSocket>,
+    log: NetworkLog,
+    /// The failures that are in the log. A program that tries again and again must not push older entries out of it.
+    noted: Mutex<BTreeSet<(ComponentName, u16, String)>>,
+}
+
+impl HostSockets {
+    /// Returns the sockets, whose failures are written to `log`.
+    pub(super) const fn new(sockets: Vec<SharedSocket>, log: NetworkLog) -> Self {
+        Self { sockets, log, noted: Mutex::new(BTreeSet::new()) }
+    }
+
+    /// Returns the socket with this number, if the component has it.
+    fn find(&self, component: ComponentName, number: u16) -> Option<&SharedSocket> {
+        self.sockets.get(usize::from(number)).filter(|it| it.is_for(component))
+    }
+
+    /// Returns whether a component has the socket with this number.
+    pub(super) fn has(&self, component: ComponentName, number: u16) -> bool {
+        self.find(component, number).is_some()
+    }
+
+    /// Connects to a socket for a component. Returns `None` and writes the reason to the log if that fails.
+    pub(super) async fn connect(
+        &self,
+        component: ComponentName,
+        number: u16,
+    ) -> Option<UnixStream> {
+        let (socket, started) = (self.find(component, number)?, Instant::now());
+        let error = match socket.connect().await {
+            Ok(connected) => return Some(connected),
+            Err(error) => error,
+        };
+        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        if noted.insert((component, number, error.to_string())) {
+            self.log.note(&failed(component, socket, &error, started));
+        }
+        None
+    }
+}
+
+/// Returns the entry of the log for a connection that has failed.
+fn failed(
+    component: ComponentName,
+    socket: &SharedSocket,
+    error: &io::Error,
+    started: Instant,
+) -> Decision {
+    Decision {
+        component,
+        way: Channel::Socket,
+        host: Some(socket.guest().to_owned()),
+        port: None,
+        address: None,
+        verdict: Verdict::Failed { reason: error.to_string() },
+        sent: 0,
+        received: 0,
+        milliseconds: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+    }
+}
