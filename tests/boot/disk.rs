@@ -52,6 +52,12 @@ boxlaunch network web deny a.test.example; boxlaunch stop web
 boxlaunch run -q -d --name other -p 9091:80/business /small; boxlaunch start web 2>&1 | tail -n 2; boxlaunch run -q -d --name web --replace -p 9091:80/business /small 2>&1 | head -n 1; boxlaunch rm -f other
 boxlaunch start web; boxlaunch exec web cat /x; boxlaunch port web | head -n 1; boxlaunch network web | grep -c 'deny "a.test.example"'; boxlaunch rm -f web
 "#;
+/// A start over its budget has failed: the box that it was to replace has its name and its disk again, and else the name is free.
+const LATE: &str = r#"
+boxlaunch run -q -d --name late /small; boxlaunch exec -u 0 late -- sh -c 'echo old >/x; sync'
+boxlaunch run -q -d --name late --replace /hasty 2>&1 | grep error; boxlaunch ps -a -n --filter name=late; boxlaunch start late; boxlaunch exec late cat /x; boxlaunch rm -f late
+boxlaunch run -q -d --name late /hasty >/dev/null 2>&1; echo $?; ls /root/.local/state/boxbuild/boxes/late; boxlaunch run -q -d --name late /small; boxlaunch rm -f late
+"#;
 /// All devices of a VM in use: the box's disk, a scratch disk, a volume, and one device for two writable shares, whose files
 /// belong to the component's user in the box and to the caller on the host.
 const FULL: &str = r#"
@@ -74,6 +80,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         ("worker", SECRET),
         ("small", SMALL),
         ("other", "disk \"17MiB\"\n"),
+        ("hasty", "budget total=\"1ms\"\n"),
         ("netted", NETTED),
         ("roomy", scratch),
     ];
@@ -83,8 +90,14 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         bake(&file, &tools.programs.box_init, &at(name));
         host.file(at(name), format!("/{name}"))
     });
-    let scripts =
-        [("sizes", SIZES), ("stays", STAYS), ("names", NAMES), ("again", AGAIN), ("full", FULL)];
+    let scripts = [
+        ("sizes", SIZES),
+        ("stays", STAYS),
+        ("names", NAMES),
+        ("again", AGAIN),
+        ("late", LATE),
+        ("full", FULL),
+    ];
     let scenario = scripts.into_iter().fold(Scenario::default(), |scenario, (name, script)| {
         scenario.script(UNHURRIED, name, &format!("echo canary >/key; {script}"))
     });
@@ -94,7 +107,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
 #[test]
 #[ignore = "one of the longer boots"]
 fn a_box_has_a_disk_that_stays_while_it_has_its_name() {
-    for name in ["sizes", "stays", "names", "again", "full", "user"] {
+    for name in ["sizes", "stays", "names", "again", "late", "full", "user"] {
         let Step { stdout, stderr, .. } = &STEPS[name];
         insta::assert_snapshot!(name, format!("{stdout}---\n{stderr}"));
     }

@@ -263,8 +263,8 @@ fn devices_run_out_and_what_is_missing_is_named() {
     Read-only file system
     ");
     insta::assert_snapshot!(STEPS["devices"].stderr, @r#"
-    error: a VM has at most 4 devices for disks, directories and a shared network, but this one would have 5
-      = help: the box's disk, each scratch disk and each volume is one; all writable directories together are one, all read-only directories are one, and a shared network is one
+    error: the box cannot have all of this: its disks, shares and network take 5 devices, and a VM has 4: one for each disk, one for all writable shares together, one for all other shares together, and one for `network "shared"`
+      = help: leave a volume, --disk or the directories of one kind out
     error: the box wants to read a directory of this host at /data, its share input
       = help: add `--share input` to give it "project", or `--share input=DIR` for another
     error: the box wants its skill hot from a directory of this host

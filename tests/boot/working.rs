@@ -9,7 +9,7 @@ use crate::scenario::{Scenario, bake, tools};
 
 const PAGE: &str = include_str!("../../docs/working.md");
 /// The page's image, and its server of packages.
-const IMAGE: &str = "docker.io/library/python:3.12";
+const IMAGE: &str = "docker.io/library/python:3.12-bookworm";
 const PACKAGES: &str = "deb.debian.org";
 /// The test's server of packages.
 const PEER: &str = "a.test.example";

@@ -54,8 +54,7 @@ fn section(place: &SchemaPlace) -> String {
     parts.extend(choices(declaration));
     parts.extend(declaration.variables.map(str::to_owned));
     parts.extend(inner(declaration));
-    let (count, merge) = (declaration.count, declaration.merge);
-    parts.push(format!("{} {}", count.description(), merge.description(count)));
+    parts.push(format!("{} {}", declaration.count.description(), declaration.merging()));
     parts.join("\n\n")
 }
 

@@ -1,6 +1,6 @@
 //! Describes kinds, repetition and merging for the reference and the JSON Schema.
 
-use super::{Count, Kind, Merge};
+use super::{Count, Declaration, Kind, Merge, PUBLISH};
 use crate::units::show_size;
 
 impl Kind {
@@ -66,9 +66,20 @@ impl Count {
     }
 }
 
+impl Declaration {
+    /// Describes how the declaration is merged with the declaration of a base file.
+    pub(super) fn merging(&self) -> &'static str {
+        if self.name == PUBLISH.name {
+            "Those of the base file are kept; a port overrides the base's same port of the same component."
+        } else {
+            self.merge.description(self.count)
+        }
+    }
+}
+
 impl Merge {
     /// Describes how a declaration is merged with the declaration of a base file.
-    pub(super) const fn description(self, count: Count) -> &'static str {
+    const fn description(self, count: Count) -> &'static str {
         match (self, count) {
             (Self::Replace, Count::Repeatable) => "Those of the base file are kept.",
             (Self::Replace, _) => "Overrides the base file.",

@@ -48,7 +48,7 @@ pub trait Retryable: Error + 'static {
     /// Returns the shortest pause before a retry; `None` if a retry cannot help.
     fn retry_after(&self) -> Option<Duration>;
 
-    /// Returns whether the server's host has refused the connection. Then there are at most [`TRIES_IF_REFUSED`] attempts.
+    /// Returns whether the server's host has refused the connection. Then there are fewer attempts.
     fn is_refused_connection(&self) -> bool;
 }
 

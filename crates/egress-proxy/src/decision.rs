@@ -81,19 +81,28 @@ pub enum Verdict {
 /// Formats the decision as text: the host, the verdict, and the line that would allow it.
 impl Display for Decision {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str(self.host.as_deref().unwrap_or("a request"))?;
-        self.port.map_or(Ok(()), |port| write!(f, ":{port}"))?;
+        f.write_str(&target(self.host.as_deref(), self.port))?;
         match &self.verdict {
             Verdict::Allowed => {
                 write!(f, " allowed, {} bytes sent, {} received", self.sent, self.received)
             }
-            Verdict::Denied { reason, allow: Some(line) } => {
-                write!(f, " denied: {reason}; to allow it: {line}")
+            Verdict::Denied { reason, allow } => {
+                write!(f, " denied: {reason}{}", to_allow(allow.as_deref()))
             }
-            Verdict::Denied { reason, allow: None } => write!(f, " denied: {reason}"),
             Verdict::Failed { reason } => write!(f, " failed: {reason}"),
         }
     }
+}
+
+/// Returns the target of a connection as text: `HOST:PORT`, without what is not known.
+pub fn target(host: Option<&str>, port: Option<u16>) -> String {
+    let port = port.map(|port| format!(":{port}")).unwrap_or_default();
+    format!("{}{port}", host.unwrap_or("a request"))
+}
+
+/// Returns the end of a text about a denied connection: the line of a Boxfile that would allow it.
+pub fn to_allow(line: Option<&str>) -> String {
+    line.map(|line| format!("; to allow it: {line}")).unwrap_or_default()
 }
 
 /// Returns a client's text for a log or a terminal: at most 253 characters, and `?` for each that is not printable

@@ -19,7 +19,7 @@ mod upstream;
 #[cfg(test)]
 mod tests;
 
-pub use decision::{Channel, Decision, Verdict};
+pub use decision::{Channel, Decision, Verdict, target, to_allow};
 pub use filter::ClientKind;
 pub use own::is_own;
 pub use proxy::{Proxy, ProxyError, ProxyFailure};

@@ -27,6 +27,8 @@ pub(super) struct Stream {
     has_ended: bool,
     /// Whether the program reads no more. Its own last bytes may still be unread.
     is_deaf: bool,
+    /// Whether a program that has closed the whole connection causes an event: on a Unix socket.
+    shows_hang_up: bool,
     /// Whether the host has closed its direction.
     host_has_ended: bool,
     /// Whether the stream is over once `waiting` is written.
@@ -39,16 +41,16 @@ impl Stream {
         socket.set_nonblocking(true)?;
         // Nagle's algorithm would delay bytes that the sender has already grouped.
         socket.set_nodelay(true)?;
-        Ok(Self::new(number, socket.into()))
+        Ok(Self::new(number, socket.into(), false))
     }
 
     /// Wraps a program's connection to a Unix socket and makes it non-blocking.
     pub(super) fn unix(number: u32, socket: UnixStream) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
-        Ok(Self::new(number, socket.into()))
+        Ok(Self::new(number, socket.into(), true))
     }
 
-    fn new(number: u32, socket: OwnedFd) -> Self {
+    fn new(number: u32, socket: OwnedFd, shows_hang_up: bool) -> Self {
         Self {
             number,
             socket: File::from(socket),
@@ -56,17 +58,20 @@ impl Stream {
             credit: STREAM_WINDOW,
             has_ended: false,
             is_deaf: false,
+            shows_hang_up,
             host_has_ended: false,
             is_closing: false,
         }
     }
 
-    /// Returns the connection and the events to wait for, or `None` if there are no events to wait for.
+    /// Returns the connection and the events to wait for, or `None` if there are no events to wait for. Without flags, only the end
+    /// of a whole connection is an event.
     pub(super) fn wanted(&self) -> Option<(BorrowedFd<'_>, PollFlags)> {
         let mut wanted = PollFlags::empty();
         wanted.set(PollFlags::POLLIN, !self.has_ended && !self.is_closing && self.credit > 0);
         wanted.set(PollFlags::POLLOUT, !self.waiting.is_empty());
-        (!wanted.is_empty()).then(|| (self.socket.as_fd(), wanted))
+        let may_hang_up = self.shows_hang_up && self.has_ended && !self.is_closing;
+        (may_hang_up || !wanted.is_empty()).then(|| (self.socket.as_fd(), wanted))
     }
 
     /// Returns whether the stream is over in both directions.
@@ -77,6 +82,10 @@ impl Stream {
 
     /// Reads from the program. Returns the message to send to the host, if there is one.
     pub(super) fn read(&mut self) -> Option<GuestNetwork> {
+        if self.has_ended {
+            // The program has closed the whole connection.
+            return (!self.is_closing).then(|| self.break_off());
+        }
         let length = MAX_STREAM_DATA.min(self.credit as usize);
         // A program that has closed its connection causes an event even if no bytes may be sent.
         if length == 0 {
@@ -106,21 +115,26 @@ impl Stream {
             Err(error) if is_temporary(&error) => return None,
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe && !self.has_ended => {
                 self.is_deaf = true;
-                self.waiting.clear();
-                return None;
+                let lost = std::mem::take(&mut self.waiting);
+                return Some(self.taken(lost.len()));
             }
             Err(_) => return Some(self.break_off()),
         };
         self.waiting.drain(..written);
         self.pass_end_on();
-        let bytes = u32::try_from(written).unwrap_or(u32::MAX);
-        Some(GuestNetwork::Credit(StreamCredit { stream: self.number, bytes }))
+        Some(self.taken(written))
     }
 
-    /// Adds bytes from the host.
+    /// Returns the message that the host may send more bytes.
+    fn taken(&self, length: usize) -> GuestNetwork {
+        let bytes = u32::try_from(length).unwrap_or(u32::MAX);
+        GuestNetwork::Credit(StreamCredit { stream: self.number, bytes })
+    }
+
+    /// Adds bytes from the host. If the program reads no more, discards them, so that the host gets to the end of them.
     pub(super) fn push(&mut self, data: &[u8]) -> Option<GuestNetwork> {
         if self.is_deaf {
-            return None;
+            return Some(self.taken(data.len()));
         }
         self.waiting.extend_from_slice(data);
         self.write()
@@ -254,7 +268,9 @@ mod tests {
         let mut stream = Stream::unix(6, theirs).unwrap();
         program.write_all(&vec![7; STREAM_WINDOW as usize + 5]).unwrap();
         program.shutdown(Shutdown::Read).unwrap();
-        assert_eq!(stream.push(b"to nobody"), None);
+        let taken = GuestNetwork::Credit(StreamCredit { stream: 6, bytes: 9 });
+        assert_eq!(stream.push(b"to nobody"), Some(taken.clone()));
+        assert_eq!(stream.push(b"to nobody"), Some(taken), "its bytes do not stop the host's");
         let mut sent = 0;
         drop(program);
         loop {
@@ -271,14 +287,31 @@ mod tests {
         assert!(stream.is_over());
     }
 
+    /// The host's server may never answer the end of a request, and a program that waits may end.
+    #[test]
+    fn a_program_that_hangs_up_after_its_last_byte_closes_the_stream() {
+        let (program, theirs) = UnixStream::pair().unwrap();
+        let mut stream = Stream::unix(6, theirs).unwrap();
+        program.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(stream.read(), Some(GuestNetwork::End(stream.id())));
+        let polled = |stream: &Stream| {
+            let (fd, flags) = stream.wanted().unwrap();
+            let mut fds = [nix::poll::PollFd::new(fd, flags)];
+            nix::poll::poll(&mut fds, 0_u8).unwrap() > 0
+        };
+        assert!(!polled(&stream), "it can still read");
+        drop(program);
+        assert!(polled(&stream));
+        assert_eq!(stream.read(), Some(GuestNetwork::Close(stream.id())));
+        assert!(stream.is_over() && stream.wanted().is_none());
+    }
+
     #[test]
     fn a_connection_that_breaks_off_is_closed() {
         let (mut stream, program) = stream();
         drop(program);
-        let mut output = stream.push(b"to nobody");
-        while !matches!(output, Some(GuestNetwork::Close(_))) {
-            output = stream.push(b"to nobody").or_else(|| stream.read());
-        }
+        let is_closed = |it: Option<GuestNetwork>| matches!(it, Some(GuestNetwork::Close(_)));
+        while !(is_closed(stream.push(b"to nobody")) || is_closed(stream.read())) {}
         assert!(stream.is_over() && wanted(&stream).is_empty());
     }
 }

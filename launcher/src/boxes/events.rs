@@ -29,7 +29,7 @@ pub struct BoxEvent {
     /// The digest of the box that this one has replaced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<Digest>,
-    /// The filter's decision about a connection, and the connection's result.
+    /// The filter's decision about a connection, and the connection's result. Or a failed connection to a socket of the host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connection: Option<Decision>,
 }
@@ -65,7 +65,7 @@ pub struct RecordWatch {
     boxes: Boxes,
     /// The records of the last read. An update changes the names of boxes.
     seen: BTreeMap<RunId, Record>,
-    /// The readers of the filters' logs.
+    /// The readers of the logs of connections.
     networks: BTreeMap<RunId, LogReader>,
 }
 
@@ -116,7 +116,8 @@ impl RecordWatch {
 }
 
 impl RecordWatch {
-    /// Returns the filters' decisions since the last read. A log that cannot be read is treated as empty.
+    /// Returns the filters' decisions and the failed connections to sockets of the host since the last read. A log that cannot be
+    /// read is treated as empty.
     fn connections(&mut self, now: &BTreeMap<RunId, Record>) -> Vec<BoxEvent> {
         self.networks.retain(|run, _| now.contains_key(run));
         let mut events = Vec::new();

@@ -10,7 +10,7 @@
 //! <state>/boxes/.refused/NAME      the digest of a box that did not become ready in place of this one
 //! <state>/boxes/NAME/agent.log     output of the agent; business.log: of the business application's main program
 //! <state>/boxes/NAME/result.json   the result of the task
-//! <state>/boxes/NAME/network.log   decisions of the box's filter
+//! <state>/boxes/NAME/network.log   decisions of the box's filter, and failed connections to sockets of the host
 //! <state>/boxes/NAME/events.log    events that init reports
 //! <state>/boxes/NAME/atif.log      trajectories of the agent
 //! <state>/boxes/NAME/box/          the documents of a box that can be started again: a thin directory of its store

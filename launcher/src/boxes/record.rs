@@ -239,8 +239,7 @@ impl Record {
         *self = Self { state, vmm, protocol, ready_ms, phases_ms, agent_socket, ..self.clone() };
     }
 
-    /// Records that the start exceeded its budget. Such a start has failed, even if its agent was ready in the end: like after every
-    /// failed start, the name is free if there is no disk.
+    /// Records that the start exceeded its budget. Such a start has failed, even if its agent was ready in the end.
     pub fn exceed_budget(&mut self, reason: String) {
         (self.ready_ms, self.error) = (None, Some(reason));
     }

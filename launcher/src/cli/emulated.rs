@@ -79,14 +79,7 @@ pub(super) fn emulation(args: &RunArgs, plan: &RunPlan) -> Option<Emulation> {
 
 /// Returns the first option or declaration of a run that `--emulated` excludes.
 fn excluded(args: &RunArgs, plan: &RunPlan) -> Option<&'static str> {
-    // The parser refuses these options beside `--emulated`.
-    let parsed = [
-        ("--detach", args.detach),
-        ("--name", args.name.is_some()),
-        ("--max-scratch", args.max_scratch.is_some()),
-        ("--lifetime", args.lifetime.is_some()),
-        ("--with-parent", args.with_parent),
-    ];
+    let parsed = parsed(args);
     let lead_out = lead_out(args).map(|(option, is_used, _)| (option, is_used));
     let declared = [
         ("secrets", refuse_secrets(plan).is_err()),
@@ -96,6 +89,19 @@ fn excluded(args: &RunArgs, plan: &RunPlan) -> Option<&'static str> {
     ];
     let all = parsed.into_iter().chain(lead_out).chain(declared);
     all.into_iter().find(|(_, is_used)| *is_used).map(|(what, _)| what)
+}
+
+/// Lists the options that the parser refuses beside `--emulated`, and whether they are used. Hidden ones are left out.
+const fn parsed(args: &RunArgs) -> [(&'static str, bool); 7] {
+    [
+        ("--detach", args.detach),
+        ("--name", args.name.is_some()),
+        ("--max-scratch", args.max_scratch.is_some()),
+        ("--lifetime", args.lifetime.is_some()),
+        ("--with-parent", args.with_parent),
+        ("--clean-stop", args.clean_stop),
+        ("--proxy", args.proxy.is_some()),
+    ]
 }
 
 /// Refuses a box with secrets, which cannot be passed to the virtual host.
@@ -201,7 +207,10 @@ fn lead_out(args: &RunArgs) -> [(&'static str, bool, &'static str); 8] {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use box_contract::{Scope, SecretDelivery, SecretPlan};
+    use clap::{Args as _, Command};
 
     use super::*;
 
@@ -234,6 +243,20 @@ mod tests {
             assert!(error.text().starts_with(&start), "{}", error.text());
         }
         refuse_what_has_no_host(&args(&["--json"])).unwrap();
+        let command = RunArgs::augment_args(Command::new("run"));
+        let emulated = command.get_arguments().find(|it| it.get_id() == "emulated").unwrap();
+        let beside = command.get_arguments().filter(|it| {
+            let conflicts = command.get_arg_conflicts_with(it);
+            !it.is_hide_set() && (conflicts.contains(&emulated))
+        });
+        let of_emulated = command.get_arg_conflicts_with(emulated);
+        let all: BTreeSet<_> =
+            beside.chain(of_emulated).map(|it| format!("--{}", it.get_long().unwrap())).collect();
+        let listed = parsed(&args(&[])).map(|it| it.0.to_owned());
+        assert_eq!(all, BTreeSet::from(listed));
+        for option in all {
+            assert!(page.contains(&format!("`{option}`")), "{option}");
+        }
     }
 
     #[test]

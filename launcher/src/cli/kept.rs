@@ -13,6 +13,7 @@
 use std::env;
 use std::ffi::OsString;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use box_contract::KernelName;
@@ -96,7 +97,14 @@ pub(super) fn check(
     })
 }
 
-/// Checks that a box gets no copy of a file of the credentials of registries, or of boxlaunch's state.
+/// Returns the directory in which boxlaunch keeps its files, if a file of the host is in it. The directory of a run is recognised by
+/// its name, because another boxlaunch may have other directories. A file whose place is not known counts as one in `state`.
+fn own_directory(host: &Path, state: &Path, is_in_state: io::Result<bool>) -> Option<PathBuf> {
+    let of_run = host.ancestors().find(|it| is_name_of_one(it)).map(Path::to_owned);
+    of_run.or_else(|| is_in_state.unwrap_or(true).then(|| state.to_owned()))
+}
+
+/// Checks that a box gets no copy of a file of the credentials of registries, or of boxlaunch's own files.
 ///
 /// # Errors
 /// The first such file.
@@ -104,15 +112,13 @@ pub(super) fn check_copies(copies: &[FileCopy], state: &Path) -> Result<(), Fail
     let credentials = || {
         let all = own::files(|name| env::var_os(name)).into_iter();
         all.filter(|it| it.purpose == Purpose::Credentials)
-            .filter_map(|it| it.path.canonicalize().ok())
     };
     let reason = |copy: &FileCopy| {
-        if copy.is_inside(state) {
-            Some(format!("boxlaunch keeps its files in {}", state.display()))
-        } else {
-            let is_one = credentials().any(|it| it == copy.host());
-            is_one.then(|| "it has the credentials of registries".to_owned())
+        if let Some(own) = own_directory(copy.host(), state, copy.is_inside(state)) {
+            return Some(format!("boxlaunch keeps its files in {}", own.display()));
         }
+        let is_one = credentials().any(|it| copy.is_at(&it.path));
+        is_one.then(|| "it has the credentials of registries".to_owned())
     };
     let refused = copies.iter().find_map(|it| Some((it.host(), reason(it)?)));
     let Some((host, reason)) = refused else { return Ok(()) };
@@ -120,16 +126,12 @@ pub(super) fn check_copies(copies: &[FileCopy], state: &Path) -> Result<(), Fail
     Err(usage(&message, "share a file that only has what the box needs"))
 }
 
-/// Checks that a box connects to no socket of boxlaunch, through which it could command boxes. The directory of a run is
-/// recognised by its name, because another boxlaunch may have other directories.
+/// Checks that a box connects to no socket of boxlaunch, through which it could command boxes.
 ///
 /// # Errors
 /// The first such socket.
 pub(super) fn check_sockets(sockets: &[SharedSocket], state: &Path) -> Result<(), Failure> {
-    let own = |socket: &SharedSocket| {
-        let of_run = socket.host().ancestors().find(|it| is_name_of_one(it));
-        of_run.map(Path::to_owned).or_else(|| socket.is_inside(state).then(|| state.to_owned()))
-    };
+    let own = |socket: &SharedSocket| own_directory(socket.host(), state, socket.is_inside(state));
     let found = sockets.iter().find_map(|it| Some((it, own(it)?)));
     let Some((socket, own)) = found else { return Ok(()) };
     let (host, own) = (socket.host().display(), own.display());

@@ -64,7 +64,7 @@ use std::time::Instant;
 use box_contract::exit;
 use boxlaunch::host::floor_probe::{self, Floor};
 use boxlaunch::host::{guest, jail};
-use boxlaunch::machine::clock::process_start;
+use boxlaunch::machine::clock::{milliseconds, process_start};
 use boxlaunch::streams::StreamError;
 use clap::{Parser, Subcommand};
 use cli_common::Problem;
@@ -281,7 +281,7 @@ fn measure_floor() -> Result<(), LaunchError> {
 /// Prints the measured time or the error, and exits. The main thread runs the VM, which does not end by itself.
 #[expect(clippy::exit, reason = "no other thread can return from main")]
 fn end_floor(started: Instant, arrived: Result<(), StreamError>) {
-    let ready_ms = started.elapsed().as_secs_f64() * 1e3;
+    let ready_ms = milliseconds(started.elapsed());
     let printed = arrived.map(|()| {
         // If standard output is closed, the measurement has still succeeded.
         drop(writeln!(io::stdout(), "{{\"ready_ms\": {ready_ms:.6}}}"));

@@ -9,7 +9,7 @@ use boxlaunch::boxes::{Boxes, Record, State};
 use boxlaunch::client::{Client, ClientError};
 use boxlaunch::network::given::Choice;
 use clap::Subcommand;
-use egress_proxy::{Decision, Verdict};
+use egress_proxy::{Decision, Verdict, target, to_allow};
 use egress_rules::{Local, Peer};
 use safe_text::{readable, shown};
 use serde::Serialize;
@@ -239,11 +239,10 @@ impl Tally {
 impl Unconnected {
     /// Returns the target as a line of text.
     fn line(&self) -> String {
-        let host = self.host.as_deref().unwrap_or("a request");
-        let port = self.port.map(|port| format!(":{port}")).unwrap_or_default();
+        let target = target(self.host.as_deref(), self.port);
         let times = if self.count > 1 { format!(", {} times", self.count) } else { String::new() };
-        let line = self.allow.as_ref().map(|line| format!("; to allow it: {line}"));
-        format!("{host}{port}: {}{times}{}\n", self.reason, line.unwrap_or_default())
+        let line = format!("{target}: {}{times}{}", self.reason, to_allow(self.allow.as_deref()));
+        shown(&line) + "\n"
     }
 }
 

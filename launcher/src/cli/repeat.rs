@@ -5,6 +5,7 @@ use std::process::Command;
 
 use box_cache::Held;
 use box_contract::ErrorCode;
+use box_digest::Digest;
 use box_layout::OpenBox;
 use boxlaunch::boxes::Record;
 use cli_common::store::{BoxArgument, StoreOption};
@@ -78,19 +79,24 @@ pub(super) struct Found {
 /// If neither the store nor its directory has the box any more.
 pub(super) fn box_of(record: &Record, store: &StoreOption) -> Result<Found, Failure> {
     let Record { digest, directory, name, .. } = record;
-    let pinned = format!("{directory}@{digest}");
-    for reference in [digest.to_string(), pinned].map(PathBuf::from) {
-        let subject = BoxArgument { reference, store: store.clone() };
-        let found = subject.find(&PROGRAM);
-        if let Some((opened, held)) = found.ok().and_then(|it| found::open_to_run(it).ok()) {
-            return Ok(Found { subject, opened, _held: held });
-        }
+    if let Some(found) = exactly(*digest, directory, store) {
+        return Ok(found);
     }
     let message = format!(
         "the box of {name} could not be started again: neither the store nor {directory} has {digest} any more"
     );
     let help = "build or pull that box again, or run another one under a new name";
     Err(Failure::new((ErrorCode::BoxNotFound, help), shown(&message)))
+}
+
+/// Finds the box with this digest in a store or in a directory.
+pub(super) fn exactly(digest: Digest, directory: &str, store: &StoreOption) -> Option<Found> {
+    let pinned = format!("{directory}@{digest}");
+    [digest.to_string(), pinned].map(PathBuf::from).into_iter().find_map(|reference| {
+        let subject = BoxArgument { reference, store: store.clone() };
+        let (opened, held) = found::open_to_run(subject.find(&PROGRAM).ok()?).ok()?;
+        Some(Found { subject, opened, _held: held })
+    })
 }
 
 /// Returns the command that starts a box, detached, with recorded options.

@@ -26,7 +26,7 @@ use super::launch_error::LaunchError;
 use super::lifecycle::{LOOK, PATIENCE, end, has_ended};
 use super::paths;
 use super::pull::{self, PullPolicy};
-use super::repeat::{box_of, check_sources, command, not_repeatable, options, parsed};
+use super::repeat::{box_of, check_sources, command, exactly, not_repeatable, options, parsed};
 use super::run::{self, Replaces, RunArgs, seconds};
 use super::stored::PROGRAM;
 use super::terminal::{is_quiet, json_line, notice, painted, print};
@@ -35,8 +35,9 @@ use super::{detach, notify};
 /// Replaces the box of a run by another one, with the same name, options and published ports.
 ///
 /// The new box starts first. Once its agent is ready, it accepts the clients of the published ports, and the old box is stopped.
-/// No client is refused meanwhile. A box with a volume, a writable share, or a file or socket at a path of its own is stopped
-/// first. If the new box does not become ready, the old one goes on, or is started again, and boxlaunch exits with 6.
+/// No client is refused meanwhile. The old box is stopped first if the new one has a volume, a writable share, `--agent-socket`,
+/// `--console`, or more than 253 published ports. If the new box does not become ready, the old one goes on, or is started
+/// again, and boxlaunch exits with 6.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct UpdateArgs {
@@ -138,7 +139,11 @@ pub(crate) fn update(args: &UpdateArgs) -> Result<u8, Failure> {
     let is_down = old.state == State::Starting;
     let alone =
         is_down.then_some("failed before").or_else(|| why_alone(&run, &opened, has_writable));
-    let update = Update { args, boxes, old, run, options, to, signals };
+    // Another box may be at the path by the time that the new one starts.
+    let directory = opened.places.directory.to_string_lossy();
+    let new = exactly(to, &directory, &args.subject.store);
+    let new = new.map_or_else(|| args.subject.clone(), |it| it.subject);
+    let update = Update { args, boxes, old, run, options, new, to, signals };
     let report = match alone {
         None => update.beside()?,
         Some(reason) => {
@@ -196,9 +201,9 @@ fn why_alone(run: &RunArgs, opened: &OpenBox, has_writable: bool) -> Option<&'st
     } else if has_writable {
         Some("a writable share")
     } else if run.agent_socket.is_some() {
-        Some("a socket at a path of its own")
+        Some("a socket of `--agent-socket`")
     } else if run.console.is_some() {
-        Some("a file for its console")
+        Some("a file of `--console`")
     } else if run::ports_of(run, opened.plan()).len() > MAX_ATTACHED {
         Some("too many published ports to hand over")
     } else {
@@ -301,6 +306,8 @@ struct Update<'a> {
     /// The command line of the new box.
     run: RunArgs,
     options: Vec<String>,
+    /// The new box, with its digest.
+    new: BoxArgument,
     /// The digest of the new box.
     to: Digest,
     signals: StopSignals,
@@ -312,7 +319,7 @@ impl Update<'_> {
         let (name, from) = (self.args.name.clone(), self.old.digest);
         let other = self.boxes.free_name(&name)?;
         let replaces = Replaces { from, name: Some(name), runs: true };
-        let errors = self.start(&self.args.subject, (&other, false), &replaces)?;
+        let errors = self.start(&self.new, (&other, false), &replaces)?;
         match self.current()? {
             Some(now) if self.is_old(&now) => {
                 // A box that waits for its restart goes on, too.
@@ -339,7 +346,7 @@ impl Update<'_> {
         end(&self.boxes, old, self.run.grace())?;
         let previous = self.boxes.set_aside(name)?;
         let replaces = Replaces { from: old.digest, name: previous.clone(), runs: false };
-        let mut errors = self.start(&self.args.subject, (name, false), &replaces)?;
+        let mut errors = self.start(&self.new, (name, false), &replaces)?;
         if self.runs(self.to)? {
             self.remove_disk(previous.as_ref());
             return Ok(Report {

@@ -7,14 +7,17 @@ use std::path::{Path, PathBuf};
 use box_contract::Scope;
 use box_contract::wire::{FilePart, HostFile, MAX_FILES_BYTES, MAX_OUTPUT};
 use host_fs::kernel;
+use host_fs::known::Identity;
 use rustix::fs::{FileType, fstat};
 
+use super::is_file_in;
 use super::shares::{ShareError, ShareRecord};
 
 /// The content of a file of the host at the start of a box.
 #[derive(Debug, Clone)]
 pub struct FileCopy {
     host: PathBuf,
+    identity: Identity,
     guest: String,
     scope: Scope,
     mode: u32,
@@ -28,7 +31,7 @@ impl FileCopy {
     /// # Errors
     /// If it is not a regular file, if it is one of the kernel, or if it is too large.
     pub fn read(file: File, host: PathBuf, guest: &str, scope: Scope) -> Result<Self, ShareError> {
-        let read = || -> io::Result<(u32, Vec<u8>)> {
+        let read = || -> io::Result<(Identity, u32, Vec<u8>)> {
             let found = fstat(&file)?;
             if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
                 return Err(io::ErrorKind::NotADirectory.into());
@@ -36,16 +39,16 @@ impl FileCopy {
             if let Some(place) = kernel::around(&host)? {
                 return Err(kernel::no_files(&place));
             }
-            let mut content = Vec::new();
+            let (identity, mut content) = (Identity::of_open(&file)?, Vec::new());
             file.take(MAX_FILES_BYTES + 1).read_to_end(&mut content)?;
             if content.len() as u64 > MAX_FILES_BYTES {
                 return Err(io::ErrorKind::FileTooLarge.into());
             }
-            Ok((found.st_mode, content))
+            Ok((identity, found.st_mode & 0o777, content))
         };
         match read() {
-            Ok((mode, content)) => {
-                Ok(Self { host, guest: guest.to_owned(), scope, mode: mode & 0o777, content })
+            Ok((identity, mode, content)) => {
+                Ok(Self { host, identity, guest: guest.to_owned(), scope, mode, content })
             }
             Err(source) => Err(ShareError { path: host, source }),
         }
@@ -56,9 +59,17 @@ impl FileCopy {
         &self.host
     }
 
-    /// Returns whether the file is in a directory or its subdirectories.
-    pub fn is_inside(&self, directory: &Path) -> bool {
-        directory.canonicalize().is_ok_and(|directory| self.host.starts_with(directory))
+    /// Returns whether the file is in a directory or its subdirectories, also through bind mounts.
+    ///
+    /// # Errors
+    /// If a directory above the file cannot be opened.
+    pub fn is_inside(&self, directory: &Path) -> io::Result<bool> {
+        is_file_in(&self.host, directory)
+    }
+
+    /// Returns whether `path` leads to the file that was copied.
+    pub fn is_at(&self, path: &Path) -> bool {
+        Identity::of(path).is_ok_and(|it| it == self.identity)
     }
 
     /// Returns the length of the copy, in bytes.
@@ -104,7 +115,11 @@ mod tests {
         fs::write(&file, vec![7; MAX_OUTPUT + 1]).unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o4640)).unwrap();
         let copy = read(&file).unwrap();
-        assert!(copy.is_inside(dir.path()) && !copy.is_inside(Path::new("/proc")));
+        assert!(
+            copy.is_inside(dir.path()).unwrap() && !copy.is_inside(Path::new("/proc")).unwrap()
+        );
+        fs::hard_link(&file, dir.path().join("other name")).unwrap();
+        assert!(copy.is_at(&dir.path().join("other name")) && !copy.is_at(dir.path()));
         assert_eq!(copy.host(), file);
         let HostFile { size, mode, .. } = copy.described();
         assert_eq!((size as usize, mode), (MAX_OUTPUT + 1, 0o640));

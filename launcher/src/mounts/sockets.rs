@@ -12,16 +12,15 @@ use std::time::Duration;
 use box_contract::wire::HostSocket;
 use box_contract::{ComponentName, Scope};
 use host_fs::kernel;
-use host_fs::known::Known;
-use host_fs::way::Way;
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
 use tokio::net::UnixStream;
 use tokio::time::sleep;
 
+use super::is_file_in;
 use super::shares::{ShareError, ShareRecord};
 
 /// The names of sockets whose servers start any program as their own user.
-const POWERFUL: [&str; 7] = [
+const POWERFUL: [&str; 9] = [
     "docker.sock",
     "podman.sock",
     "containerd.sock",
@@ -29,7 +28,13 @@ const POWERFUL: [&str; 7] = [
     "crio.sock",
     "libvirt-sock",
     "systemd/private",
+    "lxd/unix.socket",
+    "incus/unix.socket",
 ];
+/// The name of a user's message bus, by which systemd starts programs, in a directory of [`OF_USERS`].
+const BUS: &str = "bus";
+/// The starts of the names of directories with the sockets of terminals and displays, which type for their users.
+const TYPING: [&str; 2] = ["tmux-", ".X11-unix"];
 /// The directory of the sockets whose servers run as a user other than root.
 const OF_USERS: &str = "/run/user";
 /// How often a server is asked whose queue of connections is full, and the pause between two attempts.
@@ -42,6 +47,8 @@ pub struct SharedSocket {
     host: PathBuf,
     guest: String,
     scope: Scope,
+    /// The user who owns the socket.
+    owner: u32,
     is_served: bool,
 }
 
@@ -53,14 +60,17 @@ impl SharedSocket {
     /// If there is no socket, if the user may not connect to it, if it is no stream socket, or if it is in a file system of the
     /// kernel.
     pub fn new(host: PathBuf, guest: &str, scope: Scope) -> Result<Self, ShareError> {
-        let look = || -> io::Result<bool> {
+        let look = || -> io::Result<(u32, bool)> {
             if let Some(place) = kernel::around(&host)? {
                 return Err(kernel::no_files(&place));
             }
-            is_served(&open(&host)?)
+            let socket = open(&host)?;
+            Ok((fstat(&socket)?.st_uid, is_served(&socket)?))
         };
         match look() {
-            Ok(is_served) => Ok(Self { host, guest: guest.to_owned(), scope, is_served }),
+            Ok((owner, is_served)) => {
+                Ok(Self { host, guest: guest.to_owned(), scope, owner, is_served })
+            }
             Err(source) => Err(ShareError { path: host, source }),
         }
     }
@@ -81,16 +91,23 @@ impl SharedSocket {
     }
 
     /// Returns whether the socket is in a directory or its subdirectories, also through bind mounts.
-    pub fn is_inside(&self, directory: &Path) -> bool {
-        let way = self.host.parent().map(Way::to);
-        way.is_some_and(|way| way.map_or(true, |it| it.is_in(&Known::of([directory.to_owned()]))))
+    ///
+    /// # Errors
+    /// If a directory above the socket cannot be opened.
+    pub fn is_inside(&self, directory: &Path) -> io::Result<bool> {
+        is_file_in(&self.host, directory)
     }
 
     /// Returns the user whose rights a box gets through the socket, if its server is known to start any program for its clients.
     pub fn power(&self) -> Option<&'static str> {
-        let is_powerful = POWERFUL.iter().any(|it| self.host.ends_with(it));
-        let user = if self.host.starts_with(OF_USERS) { "the user of the socket" } else { "root" };
-        is_powerful.then_some(user)
+        let is_of_user = self.host.starts_with(OF_USERS);
+        let user = if is_of_user { "the user of the socket" } else { "root" };
+        if POWERFUL.iter().any(|it| self.host.ends_with(it)) {
+            return Some(user);
+        }
+        let directory = self.host.parent()?.file_name()?.to_string_lossy();
+        let types = TYPING.iter().any(|it| directory.starts_with(it));
+        (types || is_of_user && self.host.ends_with(BUS)).then_some("the user of the socket")
     }
 
     /// Returns the socket for the box's record.
@@ -112,11 +129,14 @@ impl SharedSocket {
     /// Connects to the socket.
     ///
     /// # Errors
-    /// If there is no socket at the path any more, or its server does not accept the connection.
+    /// If there is no socket at the path any more, if it is another user's now, or if its server does not accept the connection.
     pub(crate) async fn connect(&self) -> io::Result<UnixStream> {
         let mut attempts = 0;
         loop {
             let socket = open(&self.host)?;
+            if fstat(&socket)?.st_uid != self.owner {
+                return Err(io::Error::other("it is a socket of another user now"));
+            }
             match UnixStream::connect(path_of(&socket)).await {
                 // A socket that waits would wait until its server has accepted others.
                 Err(error) if error.kind() == ErrorKind::WouldBlock && attempts < ATTEMPTS => {
@@ -191,8 +211,13 @@ mod tests {
             error(name);
         }
         let found = socket(at("socket")).unwrap();
-        assert!(found.is_served() && found.is_inside(dir.path()));
-        assert!(!found.is_inside(Path::new("/proc")));
+        assert!(found.is_served() && found.is_inside(dir.path()).unwrap());
+        assert!(!found.is_inside(Path::new("/proc")).unwrap());
+        let strange = SharedSocket { owner: found.owner + 1, ..found };
+        assert_eq!(
+            connect(&strange).unwrap_err().to_string(),
+            "it is a socket of another user now"
+        );
         listener.set_nonblocking(true).unwrap();
         let asked = listener.accept().unwrap_err();
         assert_eq!(asked.kind(), ErrorKind::WouldBlock, "its server was not disturbed");
@@ -249,14 +274,21 @@ mod tests {
     fn sockets_that_give_more_than_a_connection_are_known() {
         let power = |host: &str| {
             let (guest, scope) = ("/s".to_owned(), Scope::Both);
-            SharedSocket { host: host.into(), guest, scope, is_served: true }.power()
+            SharedSocket { host: host.into(), guest, scope, owner: 0, is_served: true }.power()
         };
         for host in ["/run/docker.sock", "/run/containerd/containerd.sock", "/run/systemd/private"]
         {
             assert_eq!(power(host), Some("root"), "{host}");
         }
-        assert_eq!(power("/run/user/1000/podman/podman.sock"), Some("the user of the socket"));
-        for host in ["/tmp/ssh-x/agent.7", "/run/other/private", "/run/user/1000/bus"] {
+        for host in [
+            "/run/user/1000/podman/podman.sock",
+            "/run/user/1000/bus",
+            "/tmp/tmux-1000/default",
+            "/tmp/.X11-unix/X0",
+        ] {
+            assert_eq!(power(host), Some("the user of the socket"), "{host}");
+        }
+        for host in ["/tmp/ssh-x/agent.7", "/run/other/private", "/run/other/bus"] {
             assert_eq!(power(host), None, "{host}");
         }
     }

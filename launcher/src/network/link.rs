@@ -72,6 +72,8 @@ struct Link {
     sockets: Arc<HostSockets>,
     streams: BTreeMap<u32, Inlet>,
     carriers: JoinSet<u32>,
+    /// One for each connection to a socket of the host.
+    connected: Arc<()>,
     out: Sender<HostNetwork>,
     answers: Sender<HostNetwork>,
     /// How many bytes of all streams together are on their way to the host.
@@ -149,6 +151,7 @@ impl Link {
             sockets,
             streams: BTreeMap::new(),
             carriers: JoinSet::new(),
+            connected: Arc::default(),
             out,
             answers,
             held: Arc::default(),
@@ -214,15 +217,17 @@ impl Link {
         if !self.sockets.has(component, socket) {
             return Err(misuse("a socket that its component does not have"));
         }
-        if !has_room {
+        if !has_room || Arc::strong_count(&self.connected) > self.sockets.most() {
             return self.answer(HostNetwork::Close(StreamId { stream: number }));
         }
         let (carrier, sockets) = (self.carrier(number), Arc::clone(&self.sockets));
+        let connected = Arc::clone(&self.connected);
         self.carriers.spawn(async move {
             match sockets.connect(component, socket).await {
                 Some(host) => carrier.carry(host, std::future::pending(), LINGER).await,
                 None => carrier.refuse().await,
             }
+            drop(connected);
             number
         });
         Ok(())

@@ -114,7 +114,8 @@ impl Network {
         log: NetworkLog,
     ) -> Result<Self, NetworkError> {
         raise_limit_of_files();
-        let sockets = Arc::new(HostSockets::new(of_host, log.clone()));
+        let sockets =
+            Arc::new(HostSockets::new(of_host, plan.network.limits.connections, log.clone()));
         let (take, denied) = decisions::kept(log);
         let filter = match plan.network.mode {
             NetworkMode::Filtered => {

@@ -16,15 +16,24 @@ use crate::streams::log::NetworkLog;
 #[derive(Debug)]
 pub(super) struct HostSockets {
     sockets: Vec<SharedSocket>,
+    /// How many connections a component may have.
+    most: usize,
     log: NetworkLog,
     /// The failures that are in the log. A program that tries again and again must not push older entries out of it.
     noted: Mutex<BTreeSet<(ComponentName, u16, String)>>,
 }
 
 impl HostSockets {
-    /// Returns the sockets, whose failures are written to `log`.
-    pub(super) const fn new(sockets: Vec<SharedSocket>, log: NetworkLog) -> Self {
-        Self { sockets, log, noted: Mutex::new(BTreeSet::new()) }
+    /// Returns the sockets, whose failures are written to `log`. Init permits a component `connections` of them.
+    pub(super) fn new(sockets: Vec<SharedSocket>, connections: u32, log: NetworkLog) -> Self {
+        // Init may know sooner than the host that a stream has ended.
+        let most = connections.saturating_mul(2) as usize;
+        Self { sockets, most, log, noted: Mutex::new(BTreeSet::new()) }
+    }
+
+    /// Returns how many connections to sockets a component may have.
+    pub(super) const fn most(&self) -> usize {
+        self.most
     }
 
     /// Returns the socket with this number, if the component has it.

@@ -175,12 +175,16 @@ impl Carrier {
         let Self { number, upward, credit, closed, out } = self;
         let (reader, writer) = split(io);
         let mut upwards = pin!(pass_up(&upward, writer, (number, &out)));
+        let mut lost = pin!(discard(&upward, (number, &out)));
         let mut downwards = pin!(pass_down(reader, (number, &out, &credit)));
         let mut work = pin!(work);
         let (mut is_up_done, mut is_down_done, mut is_work_done) = (false, false, false);
+        let mut is_deaf = false;
         while !(is_down_done && (is_up_done || is_work_done)) {
             tokio::select! {
-                () = &mut upwards, if !is_up_done => is_up_done = true,
+                is_passed = &mut upwards, if !is_up_done => (is_up_done, is_deaf) = (true, !is_passed),
+                // The component gets to the end of its bytes, and then of the peer's.
+                () = &mut lost, if is_deaf => is_deaf = false,
                 () = &mut downwards, if !is_down_done => is_down_done = true,
                 () = &mut work, if !is_work_done => is_work_done = true,
                 () = closed.notified() => {
@@ -204,24 +208,40 @@ impl Carrier {
     }
 }
 
-/// Passes the component's bytes to the peer.
+/// Passes the component's bytes to the peer. Returns `false` if the peer takes no more.
 async fn pass_up(
     upward: &Upward,
     mut writer: WriteHalf<impl AsyncWrite>,
-    (stream, out): (u32, &Sender<HostNetwork>),
-) {
+    to: (u32, &Sender<HostNetwork>),
+) -> bool {
     while let Some(data) = upward.next().await {
-        if writer.write_all(&data).await.is_err() {
-            return;
-        }
-        let bytes = upward.passed(data.len());
-        let credit = HostNetwork::Credit(StreamCredit { stream, bytes });
-        if out.send(credit).await.is_err() {
-            return;
+        let is_passed = writer.write_all(&data).await.is_ok();
+        if !(permit(upward, data.len(), to).await && is_passed) {
+            return is_passed;
         }
     }
     // A failure means that the peer has closed its end.
     drop(writer.shutdown().await);
+    true
+}
+
+/// Discards the component's bytes.
+async fn discard(upward: &Upward, to: (u32, &Sender<HostNetwork>)) {
+    while let Some(data) = upward.next().await {
+        if !permit(upward, data.len(), to).await {
+            return;
+        }
+    }
+}
+
+/// Lets the component send as many bytes as it has sent. Returns `false` if it has hung up.
+async fn permit(
+    upward: &Upward,
+    length: usize,
+    (stream, out): (u32, &Sender<HostNetwork>),
+) -> bool {
+    let bytes = upward.passed(length);
+    out.send(HostNetwork::Credit(StreamCredit { stream, bytes })).await.is_ok()
 }
 
 /// Passes the peer's bytes to the component, at most as many as the component accepts.

@@ -32,7 +32,7 @@ struct Guest {
 impl Guest {
     /// Serves a guest whose box may connect to a port of 127.0.0.1, by address or by a name.
     fn new(port: u16) -> Self {
-        Self::with(port, HostSockets::new(Vec::new(), Logs::nowhere().network()))
+        Self::with(port, HostSockets::new(Vec::new(), 1, Logs::nowhere().network()))
     }
 
     /// Serves the agent of a box that also has sockets of the host.
@@ -239,7 +239,7 @@ fn sockets(directory: &std::path::Path) -> (HostSockets, Vec<PlainUnix>) {
     });
     let (sockets, listeners) = both.unzip();
     let logs = Logs::create(directory, box_contract::LogsPlan::default()).unwrap();
-    (HostSockets::new(sockets, logs.network()), listeners)
+    (HostSockets::new(sockets, 2, logs.network()), listeners)
 }
 
 #[test]
@@ -314,6 +314,50 @@ fn a_component_has_its_own_sockets_alone() {
             }
         });
     }
+}
+
+/// Init permits two connections at a time, and may know sooner than the host that one has ended.
+#[test]
+fn a_component_has_no_more_connections_to_sockets_than_the_box_declares() {
+    run(async {
+        let dir = tempfile::tempdir().unwrap();
+        let (sockets, _listeners) = sockets(dir.path());
+        let mut guest = Guest::with(80, sockets);
+        guest.greet().await;
+        for stream in [0, 2, 4, 6, 8] {
+            guest.open_socket(stream, 0).await;
+        }
+        let closed = HostNetwork::Close(StreamId { stream: 8 });
+        assert_eq!(guest.hear_more().await, Some(closed));
+    });
+}
+
+/// The peer has closed before it has read all, and the component sends its bytes and the end.
+#[test]
+fn what_a_socket_of_the_host_does_not_take_stops_no_component() {
+    run(async {
+        let dir = tempfile::tempdir().unwrap();
+        let (sockets, listeners) = sockets(dir.path());
+        let mut guest = Guest::with(80, sockets);
+        guest.greet().await;
+        guest.open_socket(0, 0).await;
+        let accepted = tokio::task::spawn_blocking(move || listeners[0].accept());
+        let client = accepted.await.unwrap().unwrap().0;
+        client.shutdown(std::net::Shutdown::Read).unwrap();
+        let (mut window, mut sent) = (STREAM_WINDOW as usize, 0);
+        while sent < 10 * STREAM_WINDOW as usize {
+            while window >= MAX_STREAM_DATA {
+                guest.send(0, &[7; MAX_STREAM_DATA]).await;
+                (window, sent) = (window - MAX_STREAM_DATA, sent + MAX_STREAM_DATA);
+            }
+            match guest.hear().await.unwrap() {
+                HostNetwork::Credit(credit) => window += credit.bytes as usize,
+                other => panic!("{other:?}"),
+            }
+        }
+        drop(client);
+        while !matches!(guest.hear_more().await.unwrap(), HostNetwork::Close(_)) {}
+    });
 }
 
 #[test]

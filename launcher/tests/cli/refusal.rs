@@ -1,6 +1,6 @@
 //! A box with declarations that this version of boxlaunch does not support can be inspected and verified, but not run.
 
-use box_contract::wire::PROTOCOL;
+use box_contract::wire::{OLDEST_PROTOCOL, PROTOCOL};
 use box_contract::{
     BoxConfig, CapPlan, NetworkMode, SandboxPlan, Scope, ScratchPlan, SecretDelivery, SecretPlan,
     SharePlan, SkillMode, SkillPlan,
@@ -111,12 +111,13 @@ fn a_box_that_init_would_refuse_is_not_booted() {
 fn a_box_whose_init_speaks_another_protocol_is_not_booted() {
     let scene = Scene::new(&BoxConfig { protocol: Some(PROTOCOL + 1), ..config() });
     let ended = scene.run(&["run"]);
-    assert_eq!(
-        ended.stderr,
-        "error: the box's init speaks protocol 11, but this boxlaunch speaks 2 to 10\n  \
+    let (newer, spoken) = (PROTOCOL + 1, format!("{OLDEST_PROTOCOL} to {PROTOCOL}"));
+    let error = format!(
+        "error: the box's init speaks protocol {newer}, but this boxlaunch speaks {spoken}\n  \
          = help: build the box again, with `boxbuild build`, or use the boxlaunch of the boxbuild that \
          built it\n"
     );
+    assert_eq!(ended.stderr, error);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""));
     assert_eq!(std::fs::read_dir(scene.state.path()).unwrap().count(), 0);
     assert_eq!(scene.run(&["inspect"]).code, Some(0), "it can be looked at");

@@ -84,9 +84,9 @@ pub fn share_host_fault(host: &str) -> Option<&'static str> {
 }
 
 /// Returns whether a path can be a mount point or a file in a box: it is normalized, has at most [`PATH_MAX`] bytes, and has no
-/// NUL byte.
+/// control character.
 pub fn is_place(path: &str) -> bool {
-    is_normalized(path) && path.len() <= PATH_MAX && !path.contains('\0')
+    is_normalized(path) && path.len() <= PATH_MAX && !path.contains(char::is_control)
 }
 
 #[cfg(test)]

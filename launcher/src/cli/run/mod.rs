@@ -174,10 +174,9 @@ fn boot(
     let mut agent_output = agent_route(args, screen);
     match boot.start(asked, (runtime, &mut entry), &mut agent_output, started + tried) {
         Ok(started) => {
-            replaced.map_or(Ok(()), Replaced::remove)?;
             let again = Again { state: &state, given };
             let run = Run { args, opened: &opened, component, env, signals, screen, result, again };
-            run.serve((started, predecessor), entry, agent_output)
+            run.serve((started, predecessor), replaced, entry, agent_output)
         }
         Err(failure) => {
             note_failure(args, entry, &failure);
@@ -306,7 +305,13 @@ impl Boot<'_> {
         }
         let replaced = args.replace.then(|| Replaced::set_aside(&boxes, name, args.grace()));
         let replaced = replaced.transpose()?.flatten();
-        Ok((boxes.create(Some(name), record)?, replaced))
+        match boxes.create(Some(name), record) {
+            Ok(entry) => Ok((entry, replaced)),
+            Err(error) => {
+                replaced.map_or(Ok(()), Replaced::give_back)?;
+                Err(error.into())
+            }
+        }
     }
 
     /// Makes the store keep the box, if it is from there (`is_held`), and removes the result of an earlier run, so that it cannot be

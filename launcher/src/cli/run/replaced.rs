@@ -45,6 +45,11 @@ impl Replaced {
     pub(super) fn restore(self) -> Result<(), Failure> {
         // With `--rm`, that start has left no record.
         lifecycle::remove(&self.boxes, &self.name, Duration::ZERO)?;
+        self.give_back()
+    }
+
+    /// Gives the box its name back.
+    pub(super) fn give_back(self) -> Result<(), Failure> {
         Ok(self.boxes.rename(&self.other, &self.name)?)
     }
 }

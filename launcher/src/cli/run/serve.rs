@@ -10,7 +10,7 @@ use box_contract::wire::{Exited, Follow};
 use box_contract::{ComponentName, ErrorCode, exit};
 use box_layout::OpenBox;
 use boxlaunch::boxes::task::EndedTask;
-use boxlaunch::boxes::{Entry, Record, Updated, since_epoch};
+use boxlaunch::boxes::{Boxes, Entry, Record, Updated, since_epoch};
 use boxlaunch::client::{Client, ClientError, CommandSetup, Predecessor};
 use boxlaunch::machine::because;
 use boxlaunch::machine::report::{CommandReport, RunFacts, budget_table, run_report};
@@ -26,6 +26,7 @@ use vmm::signals::{StopSignals, Stopped};
 
 use super::note_failure;
 use super::options::{BudgetPolicy, RunArgs};
+use super::replaced::Replaced;
 use super::restart::Again;
 use crate::cli::error::{Failure, of_run, signal_code};
 use crate::cli::launch_error::{FailedRun, LaunchError};
@@ -76,27 +77,55 @@ pub(super) struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Runs the command, or waits for the end of the agent, and stops the box. A detached box keeps running. Returns the exit code.
+    /// Runs the command, or waits for the end of the agent, and stops the box. A detached box keeps running. A start over the budget has
+    /// failed: the box is stopped, and the one that it was to replace has its name again. Returns the exit code.
     pub(super) fn serve(
         &self,
         (mut started, predecessor): (Started, Option<Predecessor>),
+        replaced: Option<Replaced>,
         mut entry: Entry,
-        mut agent_output: Route,
+        agent_output: Route,
     ) -> Result<u8, Failure> {
-        let (args, mut facts) = (self.args, started.machine.facts.clone());
-        let over = self.over_budget(&facts);
-        if over.is_some() {
-            let reason = over_budget_reason(&facts);
+        let facts = &started.machine.facts;
+        if let Some(problem) = self.over_budget(facts) {
+            let reason = over_budget_reason(facts);
             entry.update(|record| record.exceed_budget(reason))?;
+            let name = entry.record.name.clone();
+            let code = self.serve_ready(started, entry, agent_output, Some(problem));
+            self.give_up(&name, replaced)?;
+            return code;
         }
-        if over.is_none()
-            && let Err(error) = self.replace(&mut started, &mut entry, predecessor)
-        {
+        replaced.map_or(Ok(()), Replaced::remove)?;
+        if let Err(error) = self.replace(&mut started, &mut entry, predecessor) {
             drop(started);
             let failure = FailedRun::from(error);
-            note_failure(args, entry, &failure);
+            note_failure(self.args, entry, &failure);
             return Err(of_run(failure, None));
         }
+        self.serve_ready(started, entry, agent_output, None)
+    }
+
+    /// Frees the name of a start over the budget, which has ended: for the box that it was to replace, or for the next start.
+    fn give_up(&self, name: &str, replaced: Option<Replaced>) -> Result<(), Failure> {
+        if let Some(replaced) = replaced {
+            return replaced.restore();
+        }
+        if !self.args.again {
+            // Without a disk, the next start takes the name. An error leaves the name to `boxlaunch rm`.
+            drop(Boxes::new(self.again.state).remove_disk(name));
+        }
+        Ok(())
+    }
+
+    /// Serves a box that is ready, or stops one whose start is over the budget, `over`.
+    fn serve_ready(
+        &self,
+        started: Started,
+        entry: Entry,
+        mut agent_output: Route,
+        over: Option<Problem>,
+    ) -> Result<u8, Failure> {
+        let (args, mut facts) = (self.args, started.machine.facts.clone());
         let record = entry.record.clone();
         let terms = Terms {
             ends_with_agent: args.command.is_empty(),

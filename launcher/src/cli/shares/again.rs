@@ -30,22 +30,33 @@ pub(super) fn check(args: &RunArgs, shared: &Shared) -> Result<(), Failure> {
     now.find(|it| !is_known(it, before)).map_or(Ok(()), |it| Err(moved(&it, before)))
 }
 
-/// Returns whether the first start has shown a directory, file or socket at the same path in the box. Another version of the box may
-/// declare another path in the box for it.
+/// Returns whether the first start has shown a directory, file or socket at the same path in the box, and the box could do as much
+/// with it. Another version of the box may declare another path in the box for it.
 fn is_known(now: &ShareRecord, before: &[ShareRecord]) -> bool {
     let has_place = before.iter().any(|it| it.guest == now.guest);
-    before.iter().any(|it| it.host == now.host && (!has_place || it.guest == now.guest))
+    let is_same = |it: &ShareRecord| it.host == now.host && it.socket == now.socket;
+    let could = |it: &ShareRecord| it.writable || !now.writable;
+    before.iter().any(|it| is_same(it) && could(it) && (!has_place || it.guest == now.guest))
 }
 
 fn moved(now: &ShareRecord, before: &[ShareRecord]) -> Failure {
     let ShareRecord { host, guest, .. } = now;
     let old = before.iter().find(|it| it.guest == *guest);
-    let old = old.map_or_else(
-        || "the box did not have that before".to_owned(),
-        |it| format!("it was {} before", it.host.display()),
-    );
-    let message = format!("the box would see {} of this host at {guest}: {old}", host.display());
-    let help = "a box may have put a link there; if you mean that path, run the box anew with it";
+    let old = match old {
+        None => "the box did not have that before".to_owned(),
+        Some(it) if it.host != *host => format!("it was {} before", it.host.display()),
+        Some(it) if it.socket != now.socket => "it was no socket before".to_owned(),
+        Some(_) => "the box could only read it before".to_owned(),
+    };
+    let may = if now.socket {
+        "connect to"
+    } else if now.writable {
+        "write to"
+    } else {
+        "see"
+    };
+    let message = format!("the box would {may} {} of this host at {guest}: {old}", host.display());
+    let help = "the box or its new version may have changed that; if you mean it, run the box anew with it";
     Failure::new((ErrorCode::NotRepeatable, help), shown(&message))
 }
 
@@ -53,6 +64,7 @@ fn moved(now: &ShareRecord, before: &[ShareRecord]) -> Failure {
 mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
     use std::path::PathBuf;
 
     use box_contract::{RunPlan, SharePlan};
@@ -123,13 +135,54 @@ mod tests {
         let error = scene.seen(&again).unwrap_err();
         insta::assert_snapshot!(error, @"
         error: the box would see HOME/keys of this host at /notes: it was HOME/project/notes before
-          = help: a box may have put a link there; if you mean that path, run the box anew with it
+          = help: the box or its new version may have changed that; if you mean it, run the box anew with it
         ");
         assert!(scene.seen(&words[..2]).is_ok(), "a user may name a link");
         fs::remove_file(scene.home.join("project/notes")).unwrap();
         fs::create_dir(scene.home.join("project/notes")).unwrap();
         scene.link("project/settings", "../keys/settings");
         assert!(scene.seen(&again).is_err());
+    }
+
+    /// A box moves a socket of its share to where a file was, or its next version wants to write.
+    #[test]
+    fn a_box_can_do_no_more_with_what_it_sees_when_it_starts_again() {
+        let mut scene = Scene::new();
+        let named =
+            |path: &str, rest: &str| format!("--share={}{rest}", scene.home.join(path).display());
+        let file = named("project/settings", ":/settings");
+        let again = scene.repeated(std::slice::from_ref(&file));
+        fs::remove_file(scene.home.join("project/settings")).unwrap();
+        let _server = UnixListener::bind(scene.home.join("project/settings")).unwrap();
+        let mut errors = scene.seen(&again).unwrap_err();
+        let input = format!("--share=input={}", scene.home.join("project/notes").display());
+        let share = r#"{"name":"input","guest":"/in","access":"ro","scope":"both"}"#;
+        scene.plan.shares = vec![serde_json::from_str::<SharePlan>(share).unwrap()];
+        let again = scene.repeated(&[input]);
+        scene.plan.shares[0].access = box_contract::Access::ReadWrite;
+        errors += &scene.seen(&again).unwrap_err();
+        insta::assert_snapshot!(errors, @"
+        error: the box would connect to HOME/project/settings of this host at /settings: it was no socket before
+          = help: the box or its new version may have changed that; if you mean it, run the box anew with it
+        error: the box would write to HOME/project/notes of this host at /in: the box could only read it before
+          = help: the box or its new version may have changed that; if you mean it, run the box anew with it
+        ");
+    }
+
+    #[test]
+    fn a_box_connects_to_no_socket_that_it_can_replace() {
+        let scene = Scene::new();
+        let _server = UnixListener::bind(scene.home.join("project/s")).unwrap();
+        let share =
+            |path: &str, rest: &str| format!("--share={}{rest}", scene.home.join(path).display());
+        let socket = share("project/s", ":/s");
+        let with = |other: String| scene.seen(&[socket.clone(), other]);
+        assert!(with(share("project", ":/w")).is_ok());
+        assert!(with(share("project/notes", ":/w:rw")).is_ok());
+        insta::assert_snapshot!(with(share("project", ":/w:rw")).unwrap_err(), @"
+        error: a box that may write to HOME/project must not connect to HOME/project/s: it could put another socket there
+          = help: share a socket that is outside of it, or share the directory without `rw`
+        ");
     }
 
     /// The record of a run has a proposed directory under its absolute path, as if the user had named it.

@@ -11,7 +11,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Component, Path, PathBuf};
 
-use box_contract::plan::{SKILL_DEFINITION, SKILLS_PATH};
+use box_contract::plan::{PlanError, SKILL_DEFINITION, SKILLS_PATH};
 use box_contract::rules::{NAME_FORM, is_name};
 use box_contract::wire::{MAX_DEVICES, MAX_FILES_BYTES};
 use box_contract::{Access, RunPlan, Scope, SharePlan, SkillMode};
@@ -292,11 +292,12 @@ impl Opened {
         Ok(Self::File(FileCopy::read(file, real, guest, scope)?))
     }
 
-    fn is_inside(&self, directory: &Path) -> bool {
+    /// Returns whether this is in a directory. `false` if that is not known.
+    fn is_surely_inside(&self, directory: &Path) -> bool {
         match self {
             Self::Directory(share) => share.is_inside(directory),
-            Self::File(file) => file.is_inside(directory),
-            Self::Socket(socket) => socket.is_inside(directory),
+            Self::File(file) => file.is_inside(directory).unwrap_or(false),
+            Self::Socket(socket) => socket.is_inside(directory).unwrap_or(false),
         }
     }
 
@@ -343,6 +344,7 @@ pub(super) fn resolved(args: &RunArgs, plan: &RunPlan) -> Result<Shared, Failure
         }
     }
     check_files(&shared.files)?;
+    check_sockets(&shared)?;
     again::check(args, &shared)?;
     check_devices(args, plan, &shared.directories)?;
     Ok(shared)
@@ -357,18 +359,33 @@ fn check_files(files: &[FileCopy]) -> Result<(), Failure> {
     Err(usage(message, "share the directories that they are in, or copy them: `boxlaunch cp`"))
 }
 
+/// Checks that the box can write to no directory with one of its sockets. It could put another socket of that directory there, to
+/// which it would then connect.
+fn check_sockets(shared: &Shared) -> Result<(), Failure> {
+    let around = |socket: &SharedSocket| {
+        let mut written = shared.directories.iter().filter(|it| it.is_writable());
+        written.find(|it| socket.is_inside(it.host()).unwrap_or(true)).map(HostShare::host)
+    };
+    let found = shared.sockets.iter().find_map(|it| Some((it.host(), around(it)?)));
+    let Some((socket, directory)) = found else { return Ok(()) };
+    let (socket, directory) = (socket.display(), directory.display());
+    let message = format!(
+        "a box that may write to {directory} must not connect to {socket}: it could put another socket there"
+    );
+    Err(usage(
+        &message,
+        "share a socket that is outside of it, or share the directory without `rw`",
+    ))
+}
+
 /// Checks that a VM has enough devices for the directories, the disks and the network.
 fn check_devices(args: &RunArgs, plan: &RunPlan, shares: &[HostShare]) -> Result<(), Failure> {
     // The default disk is left out if there is no room.
     let own = usize::from(size_for(plan, args.disk, 0).is_some());
     let devices = devices(others(args, plan) + own, shares, plan.network.mode);
     if devices > MAX_DEVICES {
-        let message = format!(
-            "a VM has at most {MAX_DEVICES} devices for disks, directories and a shared network, but this one would \
-             have {devices}"
-        );
-        let help = "the box's disk, each scratch disk and each volume is one; all writable directories together are one, all \
-                    read-only directories are one, and a shared network is one";
+        let help = "leave a volume, --disk or the directories of one kind out";
+        let message = format!("the box cannot have all of this: {}", PlanError::Devices(devices));
         return Err(usage(&message, help));
     }
     Ok(())
@@ -405,7 +422,7 @@ fn proposed(share: &SharePlan) -> Result<Opened, Failure> {
         found.map_err(|error| not_proposed(share, host, error))?;
     }
     let found = found(share, host)?;
-    if !host.is_absolute() && found.is_inside(Path::new(".")) {
+    if !host.is_absolute() && found.is_surely_inside(Path::new(".")) {
         return Ok(found);
     }
     let (name, host, real) = (&share.name, host.display(), found.host());
