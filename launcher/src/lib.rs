@@ -28,5 +28,6 @@ pub mod machine;
 pub mod mounts;
 pub mod network;
 pub mod opened;
+pub mod project;
 pub mod streams;
 pub mod supervisor;

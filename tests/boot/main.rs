@@ -24,6 +24,7 @@ mod debian;
 mod declared;
 mod disk;
 mod emulated;
+mod environment;
 mod erofs;
 mod files;
 mod fleet;

@@ -124,7 +124,7 @@ fn a_shell_completes_the_commands_of_both_and_the_options_of_one() {
     };
     let first = offered(&["r"]);
     let all: Vec<&str> = first.lines().collect();
-    assert_eq!(all, ["report", "run", "rmi", "restart", "rm"]);
+    assert_eq!(all, ["report", "run", "reset", "rmi", "restart", "rm"]);
     assert_eq!(offered(&["run", "--mem"]).trim(), "--memory");
     assert_eq!(offered(&["build", "--cache-f"]).trim(), "--cache-from");
     assert_eq!(offered(&["update", "--"]), "");

@@ -40,6 +40,29 @@ fn profiles_share_a_box_and_a_build_names_the_one_that_it_replaces() {
     );
 }
 
+/// `boxlaunch up` builds the Boxfile of a project so, which a box may have changed.
+#[test]
+fn a_box_for_a_start_has_no_name_and_nothing_of_outside_the_project() {
+    let checkout = Checkout::new();
+    let path = |it: &Path| it.to_str().unwrap().to_owned();
+    let (file, root) = (path(&checkout.path("Boxfile")), path(checkout.root()));
+    let args = ["build", "--for-start", "--file", &file, "--checkout", &root];
+    let digest = checkout.result(&args);
+    assert!(digest.starts_with("sha256:"), "{digest}");
+    assert!(checkout.path("Boxfile.lock").exists() && !checkout.path("test.box").exists());
+    // Another directory builds a box of the same name.
+    let directory = tempfile::tempdir().unwrap();
+    let other = checkout.copied(directory.path());
+    let (file, root) = (path(&other.path("Boxfile")), path(other.root()));
+    let args = ["build", "--for-start", "--file", &file, "--checkout", &root];
+    assert_eq!(other.result(&args), digest);
+    fs::write(directory.path().join("key"), "key").unwrap();
+    let outside = "file \"../key\" to=\"/key\"\n    limits";
+    other.write("Boxfile", BOXFILE.replacen("limits", outside, 1));
+    let error = other.fails(&args);
+    assert!(error.contains("../key"), "{error}");
+}
+
 #[test]
 fn two_builds_to_one_output_both_succeed() {
     for (first, second) in [

@@ -49,6 +49,7 @@ use host_fs::read::{Links, read_file};
 
 use crate::host::state_dir::{self, MAX_NAME, absent, names, private_file};
 use crate::mounts::roots_disk;
+use crate::project::name_of;
 use vmm::runtime_dir;
 
 pub use crate::host::state_dir::{ENTRY_NAME_FORM, check_owner, is_entry_name};
@@ -190,6 +191,24 @@ impl Boxes {
         self.record(name)?.ok_or_else(none)
     }
 
+    /// Returns the environment whose project is `directory`, a path without links, or a directory above it. Of several, the nearest.
+    ///
+    /// # Errors
+    /// Errors of the operating system.
+    pub fn environment_around(&self, directory: &Path) -> Result<Option<Record>, RecordError> {
+        if self.is_absent()? {
+            return Ok(None);
+        }
+        self.sweep_alone()?;
+        for project in directory.ancestors() {
+            let record = self.record(&name_of(project))?;
+            if let Some(record) = record.filter(|it| it.project.as_deref() == Some(project)) {
+                return Ok(Some(record));
+            }
+        }
+        Ok(None)
+    }
+
     /// Removes the record, the logs and the disk of a box that has ended, even if its record cannot be read.
     ///
     /// # Errors
@@ -283,7 +302,7 @@ impl Boxes {
         absent(lock, |path| fs::remove_file(path))
     }
 
-    /// Removes the oldest records of ended boxes beyond [`MAX_ENDED`], except those of boxes with a disk. The caller has locked
+    /// Removes the oldest records of ended boxes beyond [`MAX_ENDED`], except those of boxes with a disk and of environments. The caller has locked
     /// the directory of the records.
     fn prune(&self) {
         let names = names(&self.directory).unwrap_or_default();
@@ -294,7 +313,10 @@ impl Boxes {
             let directory = self.directory.join(name);
             let changed = fs::metadata(directory.join(RECORD)).and_then(|it| it.modified());
             let has_ended = !self.lock_of(name).exists() && !roots_disk::is_kept_in(&directory);
-            has_ended.then(|| (changed.unwrap_or(SystemTime::UNIX_EPOCH), directory))
+            let is_kept =
+                || self.record(name).is_ok_and(|it| it.is_some_and(|it| it.project.is_some()));
+            (has_ended && !is_kept())
+                .then(|| (changed.unwrap_or(SystemTime::UNIX_EPOCH), directory))
         };
         let mut ended: Vec<_> = names.iter().filter_map(age).collect();
         ended.sort();

@@ -120,6 +120,12 @@ pub struct Record {
     /// Whether this run continues an earlier one of the same box: `boxlaunch start` has begun it.
     #[serde(default)]
     pub continues: bool,
+    /// The directory of the project whose environment the box is: `boxlaunch up` has started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<PathBuf>,
+    /// The SHA-256 of the project's Boxfile, if that declares the box, as a user has permitted it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boxfile: Option<Digest>,
     /// The box that this one has replaced.
     #[serde(default)]
     pub updated: Option<Updated>,
@@ -221,6 +227,8 @@ impl Record {
             options: None,
             service: false,
             continues: false,
+            project: None,
+            boxfile: None,
             updated: None,
             restarted: None,
         }

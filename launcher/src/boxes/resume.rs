@@ -10,11 +10,11 @@ use crate::streams::log::Logs;
 
 impl Boxes {
     /// Begins the record of a new run of a box that has ended. The box keeps its name and its disk, and the logs of the old run
-    /// become the older files of the logs of the new one.
+    /// become the older files of the logs of the new one. With `afresh`, the new run has none of the ports of the old one.
     ///
     /// # Errors
     /// [`RecordError::NoBox`], [`RecordError::StillRunning`], or errors of the operating system.
-    pub fn resume(&self, name: &str, record: Record) -> Result<Entry, RecordError> {
+    pub fn resume(&self, name: &str, record: Record, afresh: bool) -> Result<Entry, RecordError> {
         self.find(name)?;
         let _guard = self.lock()?;
         if self.lock_of(name).exists() {
@@ -26,7 +26,10 @@ impl Boxes {
         drop(Logs::set_aside(&directory));
         absent(&directory.join(RESULT), |path| std::fs::remove_file(path))?;
         // If the start fails, the next one needs the ports again.
-        let Record { name, disk_bytes, published, updated, .. } = old;
+        let Record { name, disk_bytes, mut published, updated, .. } = old;
+        if afresh {
+            published.clear();
+        }
         let continues = true;
         let record =
             Record { name: name.clone(), disk_bytes, published, updated, continues, ..record };
@@ -49,8 +52,11 @@ impl Boxes {
     }
 
     /// Returns whether the name of a box is free although the box has a record: its start has failed, and there is nothing to
-    /// start again. The caller has locked the directory of the records.
-    pub(super) fn is_spent(&self, name: &str) -> Result<bool, OsError> {
+    /// start again.
+    ///
+    /// # Errors
+    /// Errors of the operating system.
+    pub fn is_spent(&self, name: &str) -> Result<bool, OsError> {
         let directory = self.directory.join(name);
         if !directory.join(RECORD).exists() {
             return Ok(true);

@@ -483,7 +483,10 @@ fn a_disk_stays_when_its_record_is_lost_and_goes_with_the_box() {
     assert!(made.boxes().all().unwrap().is_empty());
     assert!(directory.join("disk").exists());
     assert!(matches!(made.create("kept"), Err(RecordError::NameTaken(_))));
-    assert!(matches!(made.boxes().resume("kept", made.record()), Err(RecordError::NoBox(_))));
+    assert!(matches!(
+        made.boxes().resume("kept", made.record(), false),
+        Err(RecordError::NoBox(_))
+    ));
     made.boxes().remove("kept").unwrap();
     assert!(!directory.exists());
     assert!(matches!(made.boxes().remove("kept"), Err(RecordError::NoBox(_))));
@@ -501,10 +504,13 @@ fn a_box_that_starts_again_keeps_its_ports_and_its_disk_even_if_the_start_fails(
             record.disk_bytes = Some(16 << 20);
         })
         .unwrap();
-    assert!(matches!(made.boxes().resume("web", made.record()), Err(RecordError::StillRunning(_))));
+    assert!(matches!(
+        made.boxes().resume("web", made.record(), false),
+        Err(RecordError::StillRunning(_))
+    ));
     entry.end(Some(0), None).unwrap();
     for _ in 0..2 {
-        let again = made.boxes().resume("web", made.record()).unwrap();
+        let again = made.boxes().resume("web", made.record(), false).unwrap();
         assert_eq!((again.record.published.len(), again.record.disk_bytes), (1, Some(16 << 20)));
         let directory = again.directory().to_owned();
         again.fail(None, "the port is taken".to_owned(), true).unwrap();
@@ -560,7 +566,7 @@ fn the_record_of_a_box_that_is_continued_was_not_removed() {
     };
     let mut kinds = || watch.look(true).unwrap().iter().map(|it| it.event).collect::<Vec<_>>();
     again(entry);
-    let entry = made.boxes().resume("work", made.record()).unwrap();
+    let entry = made.boxes().resume("work", made.record(), false).unwrap();
     assert!(entry.record.continues);
     assert_eq!(kinds(), [EventKind::End, EventKind::Start]);
     again(entry);

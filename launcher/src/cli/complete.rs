@@ -13,7 +13,8 @@ use super::terminal::print;
 use super::{Cli, paths};
 
 /// Commands that a box can be named for after its end.
-const OF_ENDED: [&str; 8] = ["events", "inspect", "logs", "restart", "rm", "start", "task", "wait"];
+const OF_ENDED: [&str; 9] =
+    ["events", "inspect", "logs", "reset", "restart", "rm", "start", "task", "wait"];
 
 /// If a shell asks for completions, prints them. Returns `None` if no shell asks.
 pub(crate) fn asked() -> Option<Result<u8, Failure>> {

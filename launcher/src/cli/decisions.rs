@@ -131,7 +131,36 @@ const ROWS: &[Row] = &[
         &[("signal", &["--signal", "HUP"], &["nine"]), ("nine", &["-9"], &["signal"]), JSON],
     ),
     ("wait", &["x"], &[JSON]),
-    ("rm", &["x"], &[("force", &["--force"], &[]), JSON]),
+    ("rm", &["x"], &[("force", &["--force"], &[]), ("all_data", &["--all-data"], &[]), JSON]),
+    (
+        "up",
+        &[],
+        &[
+            ("subject", &["--box", "b"], &[]),
+            ("accept", &["--accept"], &[]),
+            ("forget", &["--forget"], &[]),
+            ("writable_git", &["--writable-git"], &[]),
+            ("registry_config", &["--registry-config", "r"], &[]),
+            ("idle", &["--idle", "9"], &[]),
+            ("cpus", &["--cpus", "1"], &[]),
+            ("memory", &["--memory", "1GiB"], &[]),
+            ("disk", &["--disk", "1GiB"], &[]),
+            ("env", &["-e", "A=b"], &[]),
+            ("env_files", &["--env-file", "f"], &[]),
+            ("secrets", &["--secret", "K"], &[]),
+            ("shares", &["-v", "./a:/a"], &[]),
+            ("skills", &["--skill", "s=d"], &[]),
+            ("volumes", &["--volume", "v:/v"], &[]),
+            ("network", &["--network", "none"], &[]),
+            ("network_local", &["--network-local", "127.0.0.1"], &[]),
+            ("proxy", &["--proxy", "env"], &[]),
+            ("published", &["-p", "1:1"], &[]),
+            JSON,
+            STORE,
+        ],
+    ),
+    ("down", &[], &[("grace", &["-t", "3"], &[]), JSON]),
+    ("reset", &["x"], &[("grace", &["-t", "3"], &[]), JSON, STORE]),
     ("volume create", &["v"], &[("size", &["--size", "1GiB"], &[]), JSON]),
     ("volume ls", &[], &[JSON]),
     ("volume inspect", &["v"], &[JSON]),
@@ -257,6 +286,7 @@ fn all_boxes_are_meant_instead_of_names() {
             Cli::try_parse_from(words).is_ok()
         };
         assert!(is_read(&["--all"]) && is_read(&["x"]), "{command}");
-        assert!(!is_read(&["--all", "x"]) && !is_read(&[]), "{command}");
+        assert!(!is_read(&["--all", "x"]), "{command}");
+        assert!(is_read(&[]), "{command}: the environment of the current directory");
     }
 }

@@ -100,7 +100,7 @@ const fn parsed(args: &RunArgs) -> [(&'static str, bool); 7] {
         ("--lifetime", args.lifetime.is_some()),
         ("--with-parent", args.with_parent),
         ("--clean-stop", args.clean_stop),
-        ("--proxy", args.proxy.is_some()),
+        ("--proxy", args.given.proxy.is_some()),
     ]
 }
 
@@ -131,7 +131,7 @@ fn refuse_bytes(args: &RunArgs, env: &[Assigned]) -> Result<(), Failure> {
 /// Refuses shares, because the virtual host has none of this host's directories.
 pub(super) fn refuse_shares(args: &RunArgs, plan: &RunPlan) -> Result<(), Failure> {
     let is_mounted = plan.skills.iter().any(|it| it.mode == SkillMode::Mounted);
-    if args.shares.is_empty() && plan.shares.is_empty() && !is_mounted {
+    if args.given.shares.is_empty() && plan.shares.is_empty() && !is_mounted {
         return Ok(());
     }
     let help = "start it on a host with KVM; or leave --share out, or put `share` into a profile, and build a box \
@@ -156,7 +156,7 @@ pub(super) fn refuse_declared(plan: &RunPlan) -> Result<(), Failure> {
 
 /// Refuses a box with a network, because the virtual host has none. With `--network none`, the box is accepted.
 pub(super) fn refuse_network(args: &RunArgs, plan: &RunPlan) -> Result<(), Failure> {
-    if plan.network.mode == NetworkMode::None || args.network == NetworkChoice::None {
+    if plan.network.mode == NetworkMode::None || args.given.network == NetworkChoice::None {
         return Ok(());
     }
     let help = "start it on a host with KVM; or without its network: `--network none`";
@@ -184,10 +184,14 @@ fn lead_out(args: &RunArgs) -> [(&'static str, bool, &'static str); 8] {
         ("--console", args.console.is_some(), reported),
         (
             "--volume",
-            !args.volumes.is_empty(),
+            !args.given.volumes.is_empty(),
             "start it on a host with KVM; or leave it out: then nothing that the box writes is kept",
         ),
-        ("--publish", args.published.iter().any(|it| *it != PublishOption::Undeclare), elsewhere),
+        (
+            "--publish",
+            args.given.published.iter().any(|it| *it != PublishOption::Undeclare),
+            elsewhere,
+        ),
         ("--task", args.task.is_some(), elsewhere),
         ("--result", args.result.is_some(), elsewhere),
         (

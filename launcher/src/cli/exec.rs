@@ -1,5 +1,6 @@
 //! `boxlaunch exec` and `boxlaunch shell`: run commands in a running box.
 
+use std::env::current_dir;
 use std::ffi::OsString;
 use std::io::{IsTerminal as _, stdin};
 use std::path::PathBuf;
@@ -13,14 +14,17 @@ use boxlaunch::boxes::{Boxes, Record, State};
 use boxlaunch::client::{Client, ClientError, CommandSetup};
 use boxlaunch::machine::report::CommandReport;
 use boxlaunch::streams::output::Route;
+use cli_common::store::StoreOption;
 use host_fs::OsError;
 use safe_text::shell_word;
 use vmm::signals::{StopSignals, Stopped};
 
 use super::command::{CommandOptions, bytes, component};
+use super::environment::record_at;
 use super::error::{Failure, usage};
 use super::memory::{disk_full, out_of_memory};
 use super::screen::Screen;
+use super::start::StartArgs;
 use super::terminal::json_line;
 use super::variables::{self, Assigned, EnvOption};
 use super::{detach, paths};
@@ -29,7 +33,7 @@ use super::{detach, paths};
 const SHELL: [&str; 3] =
     ["/bin/sh", "-c", "if command -v bash >/dev/null 2>&1; then exec bash; else exec sh; fi"];
 
-/// Runs a command in a running box.
+/// Runs a command in a running box, or in the environment of a project, which is started if it has ended.
 ///
 /// boxlaunch exits with the command's status. It passes a first signal (SIGINT, SIGTERM, SIGHUP) on to the command. A second
 /// signal kills the command, and so does the end of boxlaunch. With --detach, the command runs until it or the box ends.
@@ -40,7 +44,7 @@ const SHELL: [&str; 3] =
   boxlaunch exec --json hello -- uname -a
   boxlaunch exec --detach hello -- sh -c 'make >/tmp/log 2>&1'")]
 pub(crate) struct ExecArgs {
-    /// The box's name.
+    /// The box's name, or . for the environment of the current directory.
     #[arg(value_name = "NAME")]
     name: String,
     /// Print one JSON object at the end, which contains the command's output.
@@ -78,15 +82,15 @@ pub(crate) struct ExecArgs {
     options: CommandOptions,
 }
 
-/// Opens a shell in a running box.
+/// Opens a shell in a running box, or in the environment of a project, which is started if it has ended.
 ///
 /// The shell is bash if the component has it, else sh.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  boxlaunch shell hello")]
 pub(crate) struct ShellArgs {
-    /// The box's name.
+    /// The box's name [default: the environment of the current directory].
     #[arg(value_name = "NAME")]
-    name: String,
+    name: Option<String>,
     /// The component to open the shell in [default: business if the box has one, else agent].
     #[arg(long, visible_alias = "in", value_parser = cli_common::component_name(), value_name = "COMPONENT")]
     component: Option<ComponentName>,
@@ -97,7 +101,8 @@ pub(crate) struct ShellArgs {
 
 /// A command and the box that it runs in.
 struct Request<'a> {
-    name: &'a str,
+    /// The name of the box. `None` for the environment of the current directory.
+    name: Option<&'a str>,
     component: Option<ComponentName>,
     command: Vec<OsString>,
     options: &'a CommandOptions,
@@ -117,7 +122,8 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<u8, Failure> {
         args.options.check()?;
         return detach::exec();
     }
-    let ExecArgs { name, component, options, json, raw, .. } = args;
+    let ExecArgs { component, options, json, raw, .. } = args;
+    let name = Some(args.name.as_str());
     let command = args.command.clone();
     let env = variables::resolved(&args.env_files, &args.env)?;
     let (json, raw) = (*json, *raw || options.tty);
@@ -127,13 +133,13 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<u8, Failure> {
 
 pub(crate) fn shell(args: &ShellArgs) -> Result<u8, Failure> {
     if !stdin().is_terminal() {
-        let name = shell_word(&args.name);
+        let name = shell_word(args.name.as_deref().unwrap_or("."));
         let help = format!("`boxlaunch exec -i {name} -- sh` runs what standard input has");
         return Err(usage("a shell needs a terminal, and standard input is not one", &help));
     }
     let options = CommandOptions::of_shell(args.user.clone());
     let command = SHELL.map(OsString::from).to_vec();
-    let ShellArgs { name, component, .. } = args;
+    let (name, component) = (args.name.as_deref(), &args.component);
     let env = Vec::new();
     let (json, raw, detached) = (false, true, false);
     let options = &options;
@@ -142,12 +148,31 @@ pub(crate) fn shell(args: &ShellArgs) -> Result<u8, Failure> {
 
 fn run(request: &Request<'_>) -> Result<u8, Failure> {
     request.options.check()?;
-    let record = Boxes::new(&paths::state()?).find(request.name)?;
+    let boxes = Boxes::new(&paths::state()?);
+    let record = awake(&boxes, record_at(&boxes, request.name)?)?;
     let signals = Rc::new(StopSignals::block()?);
     let screen = Screen::new(&signals, request.raw)?;
     let done = run_in(&record, request, &signals, &screen);
     let code = done.unwrap_or_else(|error| screen.report(&error, request.json));
     Ok(screen.close(code))
+}
+
+/// Starts the environment of a project if it has ended, and returns its new record. Another box is returned as it is.
+fn awake(boxes: &Boxes, record: Record) -> Result<Record, Failure> {
+    if record.state != State::Ended || record.project.is_none() {
+        return Ok(record);
+    }
+    let signals = StopSignals::block()?;
+    let _alone = boxes.updating(&record.name)?;
+    StartArgs::of(&StoreOption::default()).start(boxes, &record.name, &signals)?;
+    Ok(boxes.find(&record.name)?)
+}
+
+/// Returns the directory in which commands of an environment start: the current one if it is in the project, else the project's.
+fn in_project(record: &Record) -> Option<OsString> {
+    let project = record.project.as_deref()?;
+    let here = current_dir().ok().filter(|it| it.starts_with(project));
+    Some(here.unwrap_or_else(|| project.to_owned()).into_os_string())
 }
 
 /// Runs the command of `request` in the box of `record`, and returns the exit code.
@@ -159,7 +184,8 @@ fn run_in(
 ) -> Result<u8, Failure> {
     let component = component(request.component, |name| record.components.contains(&name))?;
     let argv = request.command.clone();
-    let exec = request.options.exec(component, argv.clone(), &request.env);
+    let mut exec = request.options.exec(component, argv.clone(), &request.env);
+    exec.workdir = exec.workdir.or_else(|| in_project(record));
     // The supervisor reads requests only then. Without its answer, a detached command could not be known to run, and a long one
     // does not fit into the buffer of the socket.
     if record.state == State::Starting && (request.detached || !exec.is_short()) {

@@ -30,6 +30,7 @@ use vmm::VmmError;
 use vmm::jail::Unshared;
 
 use super::emulated::Emulation;
+use super::environment;
 use super::launch_error::LaunchError;
 use super::stored::PROGRAM;
 
@@ -47,6 +48,7 @@ pub(crate) fn explain(error: &LaunchError) -> Explanation {
         LaunchError::Kvm(error) => (KvmUnavailable, without_kvm(error, None)).into(),
         LaunchError::Policy(error) => of_policy(error),
         LaunchError::Share(error) => row(Io, share_help(&error.source)),
+        LaunchError::Project(error) => (Usage, environment::help(error)).into(),
         LaunchError::Skill(error) => of_skill(error),
         LaunchError::Vmm(error) => of_vmm(error),
         LaunchError::Stream(error) => of_stream(error),

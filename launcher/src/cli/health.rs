@@ -13,6 +13,7 @@ use serde_json::json;
 use vmm::signals::StopSignals;
 
 use super::command::component;
+use super::environment::record_at;
 use super::error::{Failure, usage};
 use super::launch_error::LaunchError;
 use super::paths;
@@ -48,7 +49,7 @@ pub(crate) struct HealthArgs {
 }
 
 pub(crate) fn health(args: &HealthArgs) -> Result<u8, Failure> {
-    let record = Boxes::new(&paths::state()?).find(&args.name)?;
+    let record = record_at(&Boxes::new(&paths::state()?), Some(&args.name))?;
     let component = component(Some(args.component), |name| record.components.contains(&name))?;
     if !record.checked.contains(&component) {
         return unchecked(&record, args);

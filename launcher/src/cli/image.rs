@@ -11,6 +11,8 @@ use std::process::Command;
 use box_contract::ErrorCode;
 use box_digest::Digest;
 use boxlaunch::host::programs;
+use cli_common::store::StoreOption;
+use cli_registry::RegistryOptions;
 use host_fs::trust::Trusted;
 use safe_text::shown;
 
@@ -63,7 +65,11 @@ fn is_built(word: &OsStr) -> bool {
 
 /// Starts boxbuild, and returns the digest that it prints, or its exit code.
 fn build(image: &str, args: &RunArgs) -> Result<Result<Digest, u8>, Failure> {
-    let mut build = Command::new(builder(image)?);
+    let help = format!(
+        "install boxbuild, which makes boxes of images; or start a box that is built: `boxlaunch pull \
+         HOST/NAME:TAG` fetches one from a registry, and `boxbuild build --image {image}` makes one on another host"
+    );
+    let mut build = Command::new(builder(&help)?);
     build.args(["build", "--for-start"]).arg(format!("--image={image}"));
     let pull = match args.pull {
         Some(PullPolicy::Always) => Some("--pull"),
@@ -71,7 +77,33 @@ fn build(image: &str, args: &RunArgs) -> Result<Result<Digest, u8>, Failure> {
         Some(PullPolicy::Missing) | None => None,
     };
     build.args(pull).args(args.json.then_some("--json")).args(is_quiet().then_some("--quiet"));
-    let output = match helper(build, args, "the process that builds the box")? {
+    built(build, (&args.subject.store, &args.registries))
+}
+
+/// Builds the box of a Boxfile, without a name and a directory. Returns its digest, or the exit code of boxbuild.
+///
+/// With `checkout`, the files of the box are from that directory alone.
+pub(super) fn build_boxfile(
+    (boxfile, checkout): (&Path, Option<&Path>),
+    (store, registries): (&StoreOption, &RegistryOptions),
+    as_json: bool,
+) -> Result<Result<Digest, u8>, Failure> {
+    let help = "install boxbuild, which builds the Boxfile of a project; or name a box: `boxlaunch up --box BOX`";
+    let mut build = Command::new(builder(help)?);
+    build.args(["build", "--for-start"]).arg("--file").arg(boxfile);
+    if let Some(checkout) = checkout {
+        build.arg("--checkout").arg(checkout);
+    }
+    build.args(as_json.then_some("--json")).args(is_quiet().then_some("--quiet"));
+    built(build, (store, registries))
+}
+
+/// Runs a command of boxbuild that builds a box, and returns its digest, or the exit code.
+fn built(
+    build: Command,
+    given: (&StoreOption, &RegistryOptions),
+) -> Result<Result<Digest, u8>, Failure> {
+    let output = match helper(build, given, "the process that builds the box")? {
         Ok(output) => output,
         Err(code) => return Ok(Err(code)),
     };
@@ -85,23 +117,20 @@ fn build(image: &str, args: &RunArgs) -> Result<Result<Digest, u8>, Failure> {
     Ok(Ok(digest))
 }
 
-/// Returns the boxbuild to start.
-fn builder(image: &str) -> Result<PathBuf, Failure> {
+/// Returns the boxbuild to start. `help` is for a host without one.
+fn builder(help: &str) -> Result<PathBuf, Failure> {
     let own = env::current_exe().ok();
     let (found, refused) = find(own.as_deref(), &paths::programs());
     found.ok_or_else(|| {
-        let mut help = format!(
-            "install boxbuild, which makes boxes of images; or start a box that is built: `boxlaunch pull \
-             HOST/NAME:TAG` fetches one from a registry, and `boxbuild build --image {image}` makes one on another host"
-        );
+        let mut help = help;
         let message = match refused {
             None => "there is no boxbuild beside boxlaunch or in PATH".to_owned(),
             Some(reason) => {
-                help = "make sure that only you and root can change it and its directory".to_owned();
+                help = "make sure that only you and root can change it and its directory";
                 format!("boxbuild is not started: {reason}")
             }
         };
-        Failure::new((ErrorCode::Usage, shown(&help)), shown(&message))
+        Failure::new((ErrorCode::Usage, shown(help)), shown(&message))
     })
 }
 

@@ -12,6 +12,7 @@ use boxlaunch::mounts::shares::ShareError;
 use boxlaunch::mounts::volumes::VolumeError;
 use boxlaunch::network::{NetworkError, Published};
 use boxlaunch::opened::OpenBoxError;
+use boxlaunch::project::{GitError, ProjectError};
 use boxlaunch::streams::StreamError;
 use checkout::skill::SkillError;
 use host_fs::OsError;
@@ -33,6 +34,8 @@ pub(crate) enum LaunchError {
     Policy(#[from] PolicyError),
     #[error(transparent)]
     Share(#[from] ShareError),
+    #[error(transparent)]
+    Project(ProjectError),
     #[error(transparent)]
     Skill(#[from] SkillError),
     #[error(transparent)]
@@ -73,6 +76,7 @@ pub(crate) enum LaunchError {
     NoSkill(String),
 }
 
+from_below!(ProjectError => LaunchError::Project, Os);
 from_below!(VmmError => LaunchError::Vmm, Os, Stopped, Open);
 from_below!(StreamError => LaunchError::Stream, Os, Stopped);
 from_below!(OpenBoxError => LaunchError::Opened, Os, Stopped, Open, Stream);
@@ -82,6 +86,12 @@ from_below!(AgentError => LaunchError::Agent, Os, Stream);
 from_below!(MachineError => LaunchError::Machine, Os, Stopped, Opened, Vmm, Network, Stream, Kvm);
 from_below!(RecordError => LaunchError::Record, Os);
 from_below!(ClientError => LaunchError::Client, Os, Stopped, Stream);
+
+impl From<GitError> for LaunchError {
+    fn from(error: GitError) -> Self {
+        Self::Project(error.into())
+    }
+}
 
 /// Why a run failed, and the last output of its VM.
 #[derive(Debug)]

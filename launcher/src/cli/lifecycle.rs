@@ -9,11 +9,11 @@ use box_contract::{ComponentName, exit, signals};
 use boxlaunch::boxes::{Boxes, Record, RecordError, State};
 use boxlaunch::client::{Client, ClientError};
 use boxlaunch::streams::output::Route;
-use host_fs::OsError;
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use vmm::signals::{StopSignals, Stopped};
 
+use super::environment::{check_kept, names_of, record_at, remove_volumes};
 use super::error::{Failure, signal_code};
 use super::launch_error::LaunchError;
 use super::memory::out_of_memory;
@@ -35,8 +35,8 @@ pub(super) const LOOK: Duration = Duration::from_millis(5);
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  boxlaunch stop hello\n  boxlaunch stop --all -t 30")]
 pub(crate) struct StopArgs {
-    /// The boxes' names.
-    #[arg(value_name = "NAME", required_unless_present = "all")]
+    /// The boxes' names [default: the environment of the current directory].
+    #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// Stop all boxes that have not ended.
     #[arg(short, long, conflicts_with = "names")]
@@ -56,8 +56,8 @@ pub(crate) struct StopArgs {
     after_help = "Examples:\n  boxlaunch kill hello\n  boxlaunch kill --signal HUP hello\n  boxlaunch kill -9 hello"
 )]
 pub(crate) struct KillArgs {
-    /// The boxes' names.
-    #[arg(value_name = "NAME", required = true)]
+    /// The boxes' names [default: the environment of the current directory].
+    #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// The signal, by name or number.
     #[arg(short, long, value_name = "SIGNAL", default_value = "KILL", value_parser = signal)]
@@ -74,8 +74,8 @@ pub(crate) struct KillArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  boxlaunch wait hello")]
 pub(crate) struct WaitArgs {
-    /// The boxes' names.
-    #[arg(value_name = "NAME", required = true)]
+    /// The boxes' names [default: the environment of the current directory].
+    #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// Print one JSON object with the boxes' records instead.
     #[arg(long)]
@@ -83,11 +83,13 @@ pub(crate) struct WaitArgs {
 }
 
 /// Removes boxes that have ended: their records, logs and disks.
+///
+/// The environment of a project is only removed with --all-data, because the box is where its user works.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  boxlaunch rm hello\n  boxlaunch rm --all")]
 pub(crate) struct RmArgs {
-    /// The boxes' names.
-    #[arg(value_name = "NAME", required_unless_present = "all")]
+    /// The boxes' names [default: the environment of the current directory].
+    #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// Remove all boxes that have ended, with --force also those that run.
     #[arg(short, long, conflicts_with = "names")]
@@ -95,6 +97,9 @@ pub(crate) struct RmArgs {
     /// Kill boxes that still run, then remove them.
     #[arg(short, long)]
     force: bool,
+    /// Also remove the environments of projects among them, with their volumes. The projects' directories stay.
+    #[arg(long)]
+    all_data: bool,
     /// Print one JSON object with the names of the boxes that were removed.
     #[arg(long)]
     pub(crate) json: bool,
@@ -107,9 +112,9 @@ pub(crate) struct RmArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  boxlaunch attach hello")]
 pub(crate) struct AttachArgs {
-    /// The box's name.
+    /// The box's name [default: the environment of the current directory].
     #[arg(value_name = "NAME")]
-    name: String,
+    name: Option<String>,
     /// Print the agent's output unchanged, also to a terminal. By default, a terminal gets text and colours, but no other
     /// control sequences.
     #[arg(long)]
@@ -128,7 +133,8 @@ pub(crate) fn stop(args: &StopArgs) -> Result<u8, Failure> {
 pub(crate) fn kill(args: &KillArgs) -> Result<u8, Failure> {
     let boxes = Boxes::new(&paths::state()?);
     let signals = StopSignals::block()?;
-    each(&args.names, args.json, |name| {
+    let names = names_of(&boxes, &args.names)?;
+    each(&names, args.json, |name| {
         let record = boxes.find(name)?;
         if record.state == State::Starting {
             // The agent may not have started yet.
@@ -173,11 +179,12 @@ pub(crate) fn wait(args: &WaitArgs) -> Result<u8, Failure> {
         records.push(record);
         Ok(())
     };
+    let names = names_of(&boxes, &args.names)?;
     if !args.json {
-        return try_each(&args.names, one);
+        return try_each(&names, one);
     }
     // Prints one object: the records or the error.
-    args.names.iter().try_for_each(|name| one(name))?;
+    names.iter().try_for_each(|name| one(name))?;
     print(&json_line(&serde_json::json!({ "boxes": records }))?)?;
     Ok(exit::DONE)
 }
@@ -206,16 +213,22 @@ fn wait_for(record: &Record, signals: &StopSignals) -> Result<Option<u8>, Client
 }
 
 pub(crate) fn rm(args: &RmArgs) -> Result<u8, Failure> {
-    let boxes = Boxes::new(&paths::state()?);
-    let fits = |it: &Record| args.force || it.state == State::Ended;
+    let state = paths::state()?;
+    let boxes = Boxes::new(&state);
+    let fits = |it: &Record| {
+        (args.force || it.state == State::Ended) && (args.all_data || it.project.is_none())
+    };
     let names = named_or(&args.names, args.all, &boxes, fits)?;
     each(&names, args.json, |name| {
+        check_kept(&state, name, args.all_data)?;
+        let record = boxes.find(name).ok();
         // A box whose record cannot be read is removed, too.
-        match args.force && boxes.find(name).is_ok() {
+        match args.force && record.is_some() {
             true => remove(&boxes, name, Duration::ZERO)?,
             false => boxes.remove(name)?,
         }
-        Ok(())
+        let environment = record.filter(|it| it.project.is_some());
+        environment.map_or(Ok(()), |it| remove_volumes(&state, &it))
     })
 }
 
@@ -237,7 +250,7 @@ pub(super) fn remove(boxes: &Boxes, name: &str, grace: Duration) -> Result<(), L
 
 pub(crate) fn attach(args: &AttachArgs) -> Result<u8, Failure> {
     let boxes = Boxes::new(&paths::state()?);
-    let record = boxes.find(&args.name)?;
+    let record = record_at(&boxes, args.name.as_deref())?;
     let signals = Rc::new(StopSignals::block()?);
     let screen = Screen::new(&signals, args.raw)?;
     let attached = Client::connect(&record, Follow::Output, &signals).and_then(|mut client| {
@@ -333,15 +346,16 @@ pub(super) fn has_ended(boxes: &Boxes, record: &Record) -> Result<bool, RecordEr
     }
 }
 
-/// Returns the names on the command line, or with `--all` the names of the boxes that fit.
+/// Returns the names on the command line, or with `--all` the names of the boxes that fit. Without either, the environment of the
+/// current directory.
 fn named_or(
     names: &[String],
     all: bool,
     boxes: &Boxes,
     fits: impl Fn(&Record) -> bool,
-) -> Result<Vec<String>, OsError> {
+) -> Result<Vec<String>, Failure> {
     if !all {
-        return Ok(names.to_vec());
+        return names_of(boxes, names);
     }
     Ok(boxes.all()?.into_iter().filter(|it| fits(it)).map(|it| it.name).collect())
 }

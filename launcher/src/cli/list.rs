@@ -13,6 +13,7 @@ use nix::unistd::getuid;
 use safe_text::{readable, shown};
 use serde_json::{Value, json};
 
+use super::environment::record_at;
 use super::error::Failure;
 use super::launch_error::LaunchError;
 use super::terminal::{aligned, is_quiet, json_line, notice, print};
@@ -97,16 +98,16 @@ impl Filter {
   boxlaunch port hello
   curl --unix-socket $(boxlaunch port --quiet hello) http://box/")]
 pub(crate) struct PortArgs {
-    /// The box's name.
+    /// The box's name [default: the environment of the current directory].
     #[arg(value_name = "NAME")]
-    name: String,
+    name: Option<String>,
     /// Print one JSON object: agent_port, agent_socket and published.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 pub(crate) fn port(args: &PortArgs) -> Result<u8, Failure> {
-    let record = Boxes::new(&paths::state()?).find(&args.name)?;
+    let record = record_at(&Boxes::new(&paths::state()?), args.name.as_deref())?;
     if record.state == State::Ended {
         return Err(ClientError::NotRunning(record.name).into());
     }
@@ -209,7 +210,17 @@ fn with_user(of: &UserBox) -> Result<Value, Failure> {
 fn table(records: &[Record], now: u64) -> String {
     let head = ["NAME", "BOX", "PORTS", "CREATED", "STATUS"].map(str::to_owned);
     let rows = records.iter().map(|record| row(record, now));
-    aligned(&std::iter::once(head).chain(rows).collect::<Vec<_>>())
+    let rows = std::iter::once(head).chain(rows);
+    if records.iter().all(|it| it.project.is_none()) {
+        return aligned(&rows.collect::<Vec<_>>());
+    }
+    let project = |it: &Record| it.project.as_deref().map(|it| shown(&it.display().to_string()));
+    let projects = records.iter().map(|it| project(it).unwrap_or_else(|| "-".to_owned()));
+    let projects = std::iter::once("PROJECT".to_owned()).chain(projects);
+    let with = |([name, digest, ports, created, status], project): ([String; 5], String)| {
+        [name, project, digest, ports, created, status]
+    };
+    aligned(&rows.zip(projects).map(with).collect::<Vec<_>>())
 }
 
 /// The greatest length of a cell with another user's text, in characters.
@@ -348,6 +359,7 @@ pub(super) fn describe(record: &Record) -> String {
     let rows = [
         ("name", record.name.clone()),
         ("status", status(record, now)),
+        ("project", text(record.project.as_ref().map(|it| shown(&it.display().to_string())))),
         ("box", format!("{} in {}", record.digest, shown(&record.directory))),
         ("machine", format!("{} CPU{plural}, {} MiB", vm.cpus, vm.memory_mib)),
         ("supervisor", record.supervisor.to_string()),

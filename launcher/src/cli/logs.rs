@@ -15,6 +15,7 @@ use host_fs::known::Identity;
 use safe_text::ForeignWriter;
 use serde_json::{Value, json};
 
+use super::environment::record_at;
 use super::error::Failure;
 use super::memory::out_of_memory;
 use super::paths;
@@ -35,9 +36,9 @@ const LOOK: Duration = Duration::from_millis(100);
   boxlaunch logs --tail 20 --timestamps hello
   boxlaunch logs --all hello | jq 'select(.kind == \"command\").argv'")]
 pub(crate) struct LogsArgs {
-    /// The box's name.
+    /// The box's name [default: the environment of the current directory].
     #[arg(value_name = "NAME")]
-    name: String,
+    name: Option<String>,
     /// Wait for more output, until the box ends.
     #[arg(short, long)]
     follow: bool,
@@ -69,7 +70,7 @@ pub(crate) struct LogsArgs {
 
 pub(crate) fn logs(args: &LogsArgs) -> Result<u8, Failure> {
     let boxes = Boxes::new(&paths::state()?);
-    let record = boxes.find(&args.name)?;
+    let record = record_at(&boxes, args.name.as_deref())?;
     let since = args.since.map_or(0, |since| since.time_ms(since_epoch()));
     if args.all {
         return show_run(boxes.run_log(&record.name), since, |each| {
@@ -116,7 +117,7 @@ fn follow(
             return Ok(record);
         }
         pause(LOOK)?;
-        record = match boxes.find(&args.name) {
+        record = match boxes.find(&record.name) {
             // The box was started with `--rm` and has ended. The open log file still has the remaining lines.
             Err(RecordError::NoBox(_)) => Record { state: State::Ended, ..record },
             found => found?,

@@ -10,6 +10,7 @@ mod decisions;
 mod detach;
 mod doctor;
 mod emulated;
+mod environment;
 mod error;
 mod events;
 mod exec;
@@ -105,6 +106,9 @@ pub(crate) const EXIT_CODES: [(u8, &str); 7] = [
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(Box<run::RunArgs>),
+    Up(Box<environment::UpArgs>),
+    Down(environment::DownArgs),
+    Reset(environment::ResetArgs),
     #[command(after_help = cli_registry::PullArgs::examples("boxlaunch"))]
     Pull(pull::PullArgs),
     Ps(list::PsArgs),
@@ -160,6 +164,9 @@ impl Command {
     fn run(&self, started: Instant) -> (Result<u8, Failure>, bool) {
         match self {
             Self::Run(args) => (run::run(args, started), args.json),
+            Self::Up(args) => (environment::up(args), args.json),
+            Self::Down(args) => (environment::down(args), args.json),
+            Self::Reset(args) => (environment::reset(args), args.json),
             Self::Pull(args) => (pull::pull(args), args.pull.json),
             Self::Ps(args) => (list::ps(args), args.json),
             Self::Images(args) => (images::images(args), args.json),

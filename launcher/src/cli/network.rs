@@ -16,6 +16,7 @@ use serde::Serialize;
 use serde_json::json;
 use vmm::signals::StopSignals;
 
+use super::environment::record_at;
 use super::error::Failure;
 use super::found;
 use super::launch_error::LaunchError;
@@ -79,7 +80,7 @@ enum Action {
 
 pub(crate) fn network(args: &NetworkArgs) -> Result<u8, Failure> {
     let boxes = Boxes::new(&paths::state()?);
-    let record = boxes.find(&args.name)?;
+    let record = record_at(&boxes, Some(&args.name))?;
     let rules = match &args.action {
         None | Some(Action::Show) => return show(&boxes, &record, args.json),
         Some(Action::Allow { peers }) => further(peers, &[]),
@@ -97,7 +98,7 @@ pub(crate) fn network(args: &NetworkArgs) -> Result<u8, Failure> {
     check_filtered(&record.name, record.network.mode)?;
     let signals = StopSignals::block()?;
     Client::connect(&record, Follow::Nothing, &signals)?.set_rules(rules)?;
-    let record = boxes.find(&args.name)?;
+    let record = record_at(&boxes, Some(&args.name))?;
     if let Some(Action::Allow { peers }) = &args.action {
         still_denied(peers, &record.network.deny, &record.name).for_each(|it| notice(&it));
     }

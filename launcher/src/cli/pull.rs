@@ -10,7 +10,8 @@ use box_find::{BoxReference, Found};
 use clap::ValueEnum;
 use cli_common::color::{CLEAR_LINE, is_dumb};
 use cli_common::policy::HostPolicy;
-use cli_registry::{Screen, Way};
+use cli_common::store::StoreOption;
+use cli_registry::{RegistryOptions, Screen, Way};
 use host_fs::OsError;
 use nix::sys::signal::Signal;
 use safe_text::shown;
@@ -108,21 +109,22 @@ pub(super) fn before(args: &RunArgs) -> Result<Option<u8>, Failure> {
     pull.args(["pull", "--for-start"]).arg(word);
     pull.args(args.expected().map(|it| format!("--expect={it}")));
     pull.args(args.json.then_some("--json")).args(is_quiet().then_some("--quiet"));
-    Ok(helper(pull, args, "the process that pulls the box")?.err())
+    Ok(helper(pull, (&args.subject.store, &args.registries), "the process that pulls the box")?
+        .err())
 }
 
 /// Runs another process that brings the box of a run into the store. Returns its output, or its exit code if it has failed. Its
 /// error is then already printed.
 pub(super) fn helper(
     mut command: Command,
-    args: &RunArgs,
+    (store, registries): (&StoreOption, &RegistryOptions),
     what: &'static str,
 ) -> Result<Result<Vec<u8>, u8>, Failure> {
     let named = |option: &str, path: &Option<PathBuf>| {
         path.clone().map(|path| [option.into(), path.into_os_string()]).into_iter().flatten()
     };
-    command.args(named("--store", &args.subject.store.store));
-    command.args(named("--registry-config", &args.registries.registry_config));
+    command.args(named("--store", &store.store));
+    command.args(named("--registry-config", &registries.registry_config));
     let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
     let output = output.map_err(|source| {
         let path = command.get_program().into();

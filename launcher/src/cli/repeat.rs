@@ -40,7 +40,7 @@ pub(super) fn options(record: &Record) -> Result<Vec<String>, Failure> {
 
 /// Parses the recorded options of the run of the box `name`.
 pub(super) fn parsed(name: &str, options: &[String]) -> Result<RunArgs, Failure> {
-    RunArgs::of_options(options).map_err(|error| {
+    RunArgs::of_options(name, options).map_err(|error| {
         let reason = error.to_string();
         let reason = reason.lines().next().unwrap_or_default();
         let reason = format!("its options are of another version: {reason}");
@@ -50,7 +50,7 @@ pub(super) fn parsed(name: &str, options: &[String]) -> Result<RunArgs, Failure>
 
 /// Checks that this process can read the values that the record lacks.
 pub(super) fn check_sources(run: &RunArgs) -> Result<(), Failure> {
-    for secret in &run.secrets {
+    for secret in &run.given.secrets {
         if let Some(name) = GivenSecret::parse(secret)?.of_stdin() {
             let message =
                 format!("the secret {name} came from standard input, which is not there any more");
@@ -58,7 +58,7 @@ pub(super) fn check_sources(run: &RunArgs) -> Result<(), Failure> {
             return Err(Failure::new((ErrorCode::NotRepeatable, help), message));
         }
     }
-    let Some(unset) = run.env.iter().find_map(|it| it.unset()) else { return Ok(()) };
+    let Some(unset) = run.given.env.iter().find_map(|it| it.unset()) else { return Ok(()) };
     let message = format!(
         "the value of the variable {unset} was not recorded, because it looks like a secret"
     );

@@ -177,13 +177,13 @@ fn bounded(from: impl Read) -> io::Result<Vec<u8>> {
 pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<Vec<GivenSecret>, Failure> {
     // A name alone is the variable of that name. Only a name that the box declares is one: another word could be a value.
     let is_name = |text: &str| plan.secrets.iter().any(|it| it.name == text);
-    let given = args.secrets.iter().map(|it| match is_name(it) {
+    let given = args.given.secrets.iter().map(|it| match is_name(it) {
         true => GivenSecret::parse(&format!("{it}=env:{it}")),
         false => GivenSecret::parse(it),
     });
     let given: Vec<_> = given.collect::<Result<_, _>>()?;
     check_names(&given, plan)?;
-    check_env(&given, |variable| args.env.iter().any(|it| it.is_from(variable)))?;
+    check_env(&given, |variable| args.given.env.iter().any(|it| it.is_from(variable)))?;
     if args.options.interactive && given.iter().any(|it| it.source == Source::Stdin) {
         let help = "give the secret by file:PATH or env:VARIABLE";
         return Err(usage("standard input cannot be a secret and CMD's input", help));

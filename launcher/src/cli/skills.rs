@@ -16,6 +16,7 @@ use safe_text::{shown, shown_lines};
 use serde_json::json;
 use vmm::signals::StopSignals;
 
+use super::environment::record_at;
 use super::error::{self, Failure};
 use super::launch_error::LaunchError;
 use super::paths;
@@ -68,7 +69,7 @@ enum Action {
 }
 
 pub(crate) fn skills(args: &SkillsArgs) -> Result<u8, Failure> {
-    let record = Boxes::new(&paths::state()?).find(&args.name)?;
+    let record = record_at(&Boxes::new(&paths::state()?), Some(&args.name))?;
     let signals = StopSignals::block()?;
     let mut skills = Vec::new();
     // Prints each skill as soon as it is loaded or unloaded, because the error of a later skill does not mention it. With

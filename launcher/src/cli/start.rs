@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use box_contract::{ErrorCode, exit};
+use box_layout::OpenBox;
 use boxlaunch::boxes::{Boxes, Record, State};
 use cli_common::store::StoreOption;
 use safe_text::shown;
@@ -10,6 +11,7 @@ use serde_json::Value;
 use vmm::signals::StopSignals;
 
 use super::detach;
+use super::environment::names_of;
 use super::error::Failure;
 use super::lifecycle::{each, end};
 use super::paths;
@@ -26,8 +28,8 @@ use super::secrets;
     after_help = "Examples:\n  boxlaunch start hello\n  boxlaunch stop hello && boxlaunch start hello"
 )]
 pub(crate) struct StartArgs {
-    /// The boxes' names.
-    #[arg(value_name = "NAME", required = true)]
+    /// The boxes' names [default: the environment of the current directory].
+    #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// Print one JSON object with the names of the boxes that run.
     #[arg(long)]
@@ -68,11 +70,17 @@ pub(crate) fn restart(args: &RestartArgs) -> Result<u8, Failure> {
 }
 
 impl StartArgs {
+    /// Returns the arguments of a start without names, whose box is in this store.
+    pub(super) fn of(store: &StoreOption) -> Self {
+        Self { names: Vec::new(), json: false, store: store.clone() }
+    }
+
     /// Calls `before` for each box, and starts it.
     fn each(&self, before: impl Fn(&Boxes, &str) -> Result<(), Failure>) -> Result<u8, Failure> {
         let boxes = Boxes::new(&paths::state()?);
         let signals = StopSignals::block()?;
-        each(&self.names, self.json, |name| {
+        let names = names_of(&boxes, &self.names)?;
+        each(&names, self.json, |name| {
             let _alone = boxes.updating(name)?;
             before(&boxes, name)?;
             self.start(&boxes, name, &signals)
@@ -80,27 +88,18 @@ impl StartArgs {
     }
 
     /// Checks that a box can be started again, as far as that is known before it is stopped. Returns its options.
-    fn check(&self, record: &Record) -> Result<Vec<String>, Failure> {
-        let name = &record.name;
-        let options = options(record)?;
-        if record.remove {
-            let reason = "it was started with --rm, so nothing of it is kept";
-            return Err(not_repeatable(name, reason, "run the box anew, without --rm"));
-        }
-        if record.service {
-            let help = "use the service manager, for example `systemctl restart boxbuild@NAME`";
-            return Err(not_repeatable(name, "it is a service", help));
-        }
-        let run = RunArgs { again: true, ..parsed(name, &options)? };
-        check_sources(&run)?;
+    pub(super) fn check(&self, record: &Record) -> Result<Vec<String>, Failure> {
         let found = box_of(record, &self.store)?;
-        run::check(&run, &found.opened)?;
-        secrets::check_sources(&run, found.opened.plan())?;
-        Ok(options)
+        check_with(record, &found.opened)
     }
 
     /// Starts a box, unless it runs.
-    fn start(&self, boxes: &Boxes, name: &str, signals: &StopSignals) -> Result<(), Failure> {
+    pub(super) fn start(
+        &self,
+        boxes: &Boxes,
+        name: &str,
+        signals: &StopSignals,
+    ) -> Result<(), Failure> {
         let record = boxes.find(name)?;
         if record.state != State::Ended {
             return Ok(());
@@ -117,9 +116,28 @@ impl StartArgs {
     }
 }
 
+/// Checks that the run of a record can be repeated with a box, as far as that is known before the start. Returns its options.
+pub(super) fn check_with(record: &Record, opened: &OpenBox) -> Result<Vec<String>, Failure> {
+    let name = &record.name;
+    let options = options(record)?;
+    if record.remove {
+        let reason = "it was started with --rm, so nothing of it is kept";
+        return Err(not_repeatable(name, reason, "run the box anew, without --rm"));
+    }
+    if record.service {
+        let help = "use the service manager, for example `systemctl restart boxbuild@NAME`";
+        return Err(not_repeatable(name, "it is a service", help));
+    }
+    let run = RunArgs { again: true, ..parsed(name, &options)? };
+    check_sources(&run)?;
+    run::check(&run, opened)?;
+    secrets::check_sources(&run, opened.plan())?;
+    Ok(options)
+}
+
 /// Returns the failure of a box that was not started again. With --json, `output` is the report of the start, with the reason, which
 /// has been printed otherwise.
-fn not_started(name: &str, output: &[u8]) -> Failure {
+pub(super) fn not_started(name: &str, output: &[u8]) -> Failure {
     let report: Value = serde_json::from_slice(output).unwrap_or_default();
     let error = &report["errors"][0];
     let text = |field: &str| error[field].as_str().unwrap_or_default();

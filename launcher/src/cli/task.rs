@@ -12,6 +12,7 @@ use host_fs::read::{ReadError, read_open};
 use safe_text::shown;
 use serde_json::json;
 
+use super::environment::record_at;
 use super::error::Failure;
 use super::explain::explain;
 use super::run::RunArgs;
@@ -42,7 +43,7 @@ pub(crate) struct TaskArgs {
 
 pub(crate) fn task(args: &TaskArgs) -> Result<u8, Failure> {
     let boxes = Boxes::new(&paths::state()?);
-    let record = boxes.find(&args.name)?;
+    let record = record_at(&boxes, Some(&args.name))?;
     let Some(task) = record.task else {
         let help =
             "declare a `task` in the Boxfile, or give one to a run: `boxlaunch run --task FILE`";

@@ -191,6 +191,10 @@ fn repeatable(old: &Record) -> Result<Vec<String>, Failure> {
         let help = "reload the service, for example with `systemctl reload boxbuild@NAME`";
         return Err(not_repeatable(&name, "it is a service, which would end with it", help));
     }
+    if old.project.is_some() {
+        let help = "stop it, and start it with another box: `boxlaunch down`, then `boxlaunch up --box BOX`";
+        return Err(not_repeatable(&name, "it is the environment of a project", help));
+    }
     options(old)
 }
 

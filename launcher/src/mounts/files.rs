@@ -17,7 +17,8 @@ use super::shares::{ShareError, ShareRecord};
 #[derive(Debug, Clone)]
 pub struct FileCopy {
     host: PathBuf,
-    identity: Identity,
+    /// `None` if the text is from no file.
+    identity: Option<Identity>,
     guest: String,
     scope: Scope,
     mode: u32,
@@ -48,10 +49,17 @@ impl FileCopy {
         };
         match read() {
             Ok((identity, mode, content)) => {
-                Ok(Self { host, identity, guest: guest.to_owned(), scope, mode, content })
+                let (guest, identity) = (guest.to_owned(), Some(identity));
+                Ok(Self { host, identity, guest, scope, mode, content })
             }
             Err(source) => Err(ShareError { path: host, source }),
         }
+    }
+
+    /// Makes a file for components from text. `host` is where the text is from.
+    pub fn of_text(text: String, host: PathBuf, guest: &str) -> Self {
+        let (guest, content) = (guest.to_owned(), text.into_bytes());
+        Self { host, identity: None, guest, scope: Scope::Both, mode: 0o644, content }
     }
 
     /// Returns the path of the file on the host, without symbolic links.
@@ -69,7 +77,7 @@ impl FileCopy {
 
     /// Returns whether `path` leads to the file that was copied.
     pub fn is_at(&self, path: &Path) -> bool {
-        Identity::of(path).is_ok_and(|it| it == self.identity)
+        Identity::of(path).is_ok_and(|it| self.identity == Some(it))
     }
 
     /// Returns the length of the copy, in bytes.

@@ -66,6 +66,14 @@ impl HostShare {
         Ok(Self { directory, way, named, guest: guest.to_owned(), scope })
     }
 
+    /// Returns the share with files and directories that components may only read, even if they may write to the share. `paths` are
+    /// relative to the directory.
+    #[must_use]
+    pub fn keeping(mut self, paths: Vec<PathBuf>) -> Self {
+        self.directory.kept = paths;
+        self
+    }
+
     /// Returns whether components may write to the directory.
     pub const fn is_writable(&self) -> bool {
         self.directory.is_writable
@@ -199,8 +207,8 @@ pub struct ShareRecord {
 /// `outer`. Without that mount, only the guest's kernel would prevent writes to `inner` through `outer`.
 pub(crate) fn directories(shares: &[HostShare]) -> Vec<ServedShare> {
     let kept = |outer: &HostShare| {
-        let kept = shares.iter().filter_map(|inner| inner.direct_child_of(outer));
-        kept.map(Path::to_owned).collect()
+        let inner = shares.iter().filter_map(|inner| inner.direct_child_of(outer));
+        inner.map(Path::to_owned).chain(outer.directory.kept.iter().cloned()).collect()
     };
     shares.iter().map(|it| ServedShare { kept: kept(it), ..it.directory.clone() }).collect()
 }

@@ -264,7 +264,8 @@ impl<'a> Finish<'a> {
         let how = if reported.is_cached { "from the store" } else { "built" };
         let store = self.args.inputs.store.shell_words();
         let directory = self.target.directory.as_ref().map(|it| it.display().to_string());
-        let made = directory.or_else(|| name.cloned()).unwrap_or_default();
+        let made = directory.or_else(|| name.cloned());
+        let made = made.unwrap_or_else(|| self.target.declared.clone());
         let command = if self.args.image.reference.is_some() { " -- CMD" } else { "" };
         let start = name.filter(|_| !self.args.image.for_start);
         let start = start.map(|it| format!("; start it: boxlaunch run {store}{it}{command}"));

@@ -32,8 +32,8 @@ pub(super) struct ImageOptions {
     /// the same image
     #[arg(long, requires = "image", conflicts_with = "offline")]
     pull: bool,
-    /// `boxlaunch run` does this: it starts the box itself
-    #[arg(long, hide = true, requires = "image")]
+    /// `boxlaunch run` and `up` do this: they start the box themselves, so it needs no name and no directory
+    #[arg(long, hide = true, conflicts_with_all = ["name", "output", "push"])]
     pub(super) for_start: bool,
 }
 

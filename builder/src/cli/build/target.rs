@@ -51,11 +51,16 @@ impl Target {
             let (owner, directory) = (image.owner(), args.output.clone());
             return Ok(Self { declared, name, owner, directory, form });
         }
+        let boxfile = loaded.project.identity();
+        let boxfile = boxfile.map_err(FileError::of("find", &loaded.project.file))?;
+        if args.image.for_start {
+            // The caller starts the box by its digest.
+            let owner = Owner::Boxfile(boxfile);
+            return Ok(Self { declared, name: None, owner, directory: None, form: Form::Thin });
+        }
         let by_default = args.output.is_none().then(|| declared.clone());
         let called = chosen.as_ref().unwrap_or(&declared);
         let default = || PathBuf::from(format!("{called}.box"));
-        let boxfile = loaded.project.identity();
-        let boxfile = boxfile.map_err(FileError::of("find", &loaded.project.file))?;
         let directory = Some(args.output.clone().unwrap_or_else(default));
         let owner = match &chosen {
             Some(_) => Owner::Tagged(boxfile),

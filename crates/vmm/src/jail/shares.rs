@@ -1,6 +1,7 @@
 //! The directories of the host that the VMM process serves. Mounts of them are moved into the process's root directory.
 #![allow(unsafe_code)]
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
@@ -34,7 +35,8 @@ pub struct ServedShare {
     pub owner: (u32, u32),
     /// Whether the guest may write to it.
     pub is_writable: bool,
-    /// The subdirectories of a writable share that the guest may only read, as paths relative to `path`.
+    /// The files and directories of a writable share that the guest may only read, as paths relative to `path`. The guest can move
+    /// neither them nor the directories above them.
     pub kept: Vec<PathBuf>,
 }
 
@@ -146,31 +148,40 @@ pub(super) fn place(root: &Path, copies: &[OwnedFd], shares: &[ServedShare]) -> 
     Ok(())
 }
 
-/// Remounts the kept directories of writable shares read-only.
+/// Remounts what is kept of writable shares read-only, and the directories above it, so that they are mount points, which cannot be
+/// moved ([rename(2)](https://man7.org/linux/man-pages/man2/rename.2.html)).
 ///
 /// # Errors
-/// The first directory that cannot be remounted, with the reason.
+/// The first file or directory that cannot be remounted, with the reason.
 pub(super) fn keep_all(root: &Path, shares: &[ServedShare]) -> Result<(), Unshared> {
     for (share, (_, place)) in shares.iter().zip(places(shares)) {
-        for path in &share.kept {
-            let kept = directory(&below(root, &place)).and_then(|outer| keep(&outer, path));
+        // A mount over a directory would hide an earlier mount in it.
+        let above = above(&share.kept).into_iter().map(|path| (path, false));
+        for (path, read_only) in above.chain(share.kept.iter().map(|it| (it.as_path(), true))) {
+            let outer = directory(&below(root, &place));
+            let kept = outer.and_then(|outer| remount(&outer, path, read_only));
             kept.map_err(|error| Unshared::directory(&share.path.join(path), "kept", &error))?;
         }
     }
     Ok(())
 }
 
+/// Returns the directories above `paths`, each before those in it.
+fn above(paths: &[PathBuf]) -> BTreeSet<&Path> {
+    let all = paths.iter().flat_map(|it| it.ancestors().skip(1));
+    all.filter(|it| !it.as_os_str().is_empty()).collect()
+}
+
 fn below(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }
 
-/// Mounts `path`, a subdirectory of the writable share `outer`, read-only over itself. Refuses symbolic links in
-/// `path`.
-fn keep(outer: &File, path: &Path) -> io::Result<()> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+/// Mounts `path`, a file or a directory of the writable share `outer`, over itself. Refuses symbolic links in `path`.
+fn remount(outer: &File, path: &Path, read_only: bool) -> io::Result<()> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let rule = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
     let kept = openat2(outer, path, flags, rustix::fs::Mode::empty(), rule)?.into();
-    let copy = copy(&kept, OpenTreeFlags::AT_RECURSIVE, true)?;
+    let copy = copy(&kept, OpenTreeFlags::AT_RECURSIVE, read_only)?;
     let here = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     Ok(move_mount(&copy, c"", &kept, c"", here)?)
 }
@@ -221,6 +232,13 @@ mod tests {
         let places: Vec<_> = places.into_iter().map(|(_, place)| place).collect();
         let expected = ["/shares/ro/0", "/shares/rw/0", "/shares/ro/1"];
         assert_eq!(places, expected.map(PathBuf::from));
+    }
+
+    #[test]
+    fn directories_above_what_is_kept_come_before_those_in_them() {
+        let kept = [".git/modules/a/hooks", ".git/hooks", "kept"].map(PathBuf::from);
+        let above: Vec<_> = above(&kept).into_iter().collect();
+        assert_eq!(above, [".git", ".git/modules", ".git/modules/a"].map(Path::new));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use clap::{Args as _, FromArgMatches as _, ValueEnum};
 use serde_json::json;
 
 use super::RunArgs;
+use super::given::GivenOptions;
 use super::publish::PublishOption;
 use crate::cli::error::Failure;
 use crate::cli::secrets;
@@ -58,9 +59,11 @@ pub(super) fn options(
 ) -> Result<Option<Vec<String>>, Failure> {
     let secrets = secrets::checked(args, plan)?;
     let secrets = secrets.iter().map(|it| Some(format!("--secret={}", it.word()?)));
-    let shares = args.shares.iter().map(|it| Some(format!("--share={}", it.word(&plan.shares)?)));
-    let skills = args.skills.iter().map(|(name, host)| path(&format!("--skill={name}="), host));
-    let files = args.env_files.iter().map(|it| path("--env-file=", it));
+    let shares =
+        args.given.shares.iter().map(|it| Some(format!("--share={}", it.word(&plan.shares)?)));
+    let skills =
+        args.given.skills.iter().map(|(name, host)| path(&format!("--skill={name}="), host));
+    let files = args.given.env_files.iter().map(|it| path("--env-file=", it));
     let written = secrets.chain(shares).chain(skills).chain(files).chain(paths(args));
     let written: Option<Vec<_>> = written.collect();
     let env = env.iter().filter_map(Assigned::repeated);
@@ -89,29 +92,35 @@ fn paths(args: &RunArgs) -> impl Iterator<Item = Option<String>> {
         // The record has these.
         rm: _,
         shared_before: _,
-        volumes: _,
-        published: _,
-        // `options` adds these.
-        secrets: _,
-        shares: _,
-        skills: _,
-        env: _,
-        env_files: _,
+        // `options` and `plain` add these, and the record has the ports and the volumes.
+        given:
+            GivenOptions {
+                idle: _,
+                cpus: _,
+                memory: _,
+                disk: _,
+                env: _,
+                env_files: _,
+                secrets: _,
+                shares: _,
+                skills: _,
+                volumes: _,
+                network: _,
+                network_local: _,
+                proxy: _,
+                published: _,
+            },
         // `plain` adds these.
+        project: _,
+        writable_git: _,
+        boxfile: _,
         verify: _,
-        cpus: _,
-        memory: _,
         max_cpus: _,
         max_memory: _,
         max_scratch: _,
-        disk: _,
         lifetime: _,
-        idle: _,
         budget: _,
         jail: _,
-        network: _,
-        network_local: _,
-        proxy: _,
         startup_timeout: _,
         grace: _,
         restart: _,
@@ -125,6 +134,7 @@ fn paths(args: &RunArgs) -> impl Iterator<Item = Option<String>> {
         detach: _,
         as_supervisor: _,
         replaces: _,
+        afresh: _,
         drain: _,
         component: _,
         clean_stop: _,
@@ -153,28 +163,32 @@ fn plain(args: &RunArgs) -> Vec<String> {
     let values = [
         ("--budget", name(&|| args.budget.to_possible_value())),
         ("--jail", name(&|| args.jail.and_then(|it| it.to_possible_value()))),
-        ("--network", name(&|| args.network.to_possible_value())),
-        ("--proxy", args.proxy.as_ref().map(ToString::to_string)),
+        ("--network", name(&|| args.given.network.to_possible_value())),
+        ("--proxy", args.given.proxy.as_ref().map(ToString::to_string)),
         ("--startup-timeout", Some(args.startup_timeout.to_string())),
         ("--grace", Some(args.grace.to_string())),
-        ("--cpus", args.cpus.map(|it| it.to_string())),
-        ("--memory", args.memory.map(|it| it.to_string())),
+        ("--cpus", args.given.cpus.map(|it| it.to_string())),
+        ("--memory", args.given.memory.map(|it| it.to_string())),
         ("--max-cpus", args.max_cpus.map(|it| it.to_string())),
         ("--max-memory", args.max_memory.map(|it| it.to_string())),
         ("--max-scratch", args.max_scratch.map(size::written)),
-        ("--disk", args.disk.map(|it| it.to_string())),
+        ("--disk", args.given.disk.map(|it| it.to_string())),
         ("--lifetime", args.lifetime.map(|it| it.to_string())),
-        ("--idle", args.idle.map(|it| it.to_string())),
+        ("--idle", args.given.idle.map(|it| it.to_string())),
         ("--restart", args.restart.map(|it| it.to_string())),
         ("--health-interval", args.health_interval.map(|it| it.to_string())),
+        // The path of a project is UTF-8.
+        ("--project", args.project.as_ref().map(|it| it.display().to_string())),
+        ("--boxfile", args.boxfile.map(|it| it.to_string())),
     ];
     let values = values.into_iter().filter_map(|(name, it)| Some(format!("{name}={}", it?)));
-    let local = args.network_local.iter().map(|it| format!("--network-local={it}"));
-    let verify = args.verify.then(|| "--verify".to_owned());
+    let local = args.given.network_local.iter().map(|it| format!("--network-local={it}"));
+    let flags = [("--verify", args.verify), ("--writable-git", args.writable_git)];
+    let flags = flags.into_iter().filter(|it| it.1).map(|it| it.0.to_owned());
     // The record has the ports themselves.
-    let undeclare = args.published.iter().find(|it| **it == PublishOption::Undeclare);
+    let undeclare = args.given.published.iter().find(|it| **it == PublishOption::Undeclare);
     let undeclare = undeclare.map(|it| format!("--publish={it}"));
-    values.chain(local).chain(verify).chain(undeclare).collect()
+    values.chain(local).chain(flags).chain(undeclare).collect()
 }
 
 /// Returns the options with which the box of a record can be started again, or `None` if the record has none.
@@ -192,9 +206,9 @@ pub(in crate::cli) fn options_of(record: &Record) -> Option<Vec<String>> {
 }
 
 impl RunArgs {
-    /// Parses the options of [`options_of`], for a detached run. The caller sets the box.
-    pub(in crate::cli) fn of_options(options: &[String]) -> clap::error::Result<Self> {
-        let run = ["--detach", "box"].map(str::to_owned);
+    /// Parses the options of [`options_of`], for a detached run of the box `name`. The caller sets the box.
+    pub(in crate::cli) fn of_options(name: &str, options: &[String]) -> clap::error::Result<Self> {
+        let run = ["--detach", "--name", name, "box"].map(str::to_owned);
         Self::of_words(options.iter().chain(&run))
     }
 
@@ -230,7 +244,7 @@ mod tests {
 
     fn repeated(words: &[&str]) -> Vec<String> {
         let args = RunArgs::of_words(["x.box", "--detach"].iter().chain(words)).unwrap();
-        let env = variables::resolved(&args.env_files, &args.env).unwrap();
+        let env = variables::resolved(&args.given.env_files, &args.given.env).unwrap();
         options(&args, &plan(), &env).unwrap().unwrap()
     }
 
@@ -315,7 +329,7 @@ mod tests {
     fn what_the_box_saw_is_among_the_options_of_its_next_start() {
         let share = json!({ "host": "/home/a:/b", "guest": "/w", "writable": true });
         let record = record("shares", json!([share]));
-        let args = RunArgs::of_options(&options_of(&record).unwrap()).unwrap();
+        let args = RunArgs::of_options("n", &options_of(&record).unwrap()).unwrap();
         assert_eq!(args.shared_before, record.shares);
     }
 
@@ -329,7 +343,7 @@ mod tests {
         let words = options_of(&record).unwrap();
         let ports = ["--publish=0.0.0.0:8:80/agent", "--publish=declared:127.0.0.1:9:80/agent"];
         assert_eq!(words, [&["--grace=7"], &ports[..]].concat());
-        let again = RunArgs::of_options(&words).unwrap().published;
+        let again = RunArgs::of_options("n", &words).unwrap().given.published;
         let expected: Vec<_> = record.published.into_iter().map(PublishOption::again).collect();
         assert_eq!(again, expected);
     }

@@ -52,12 +52,15 @@ pub(super) fn checked(args: &RunArgs, opened: &OpenBox) -> Result<Checked, Failu
     failures.ok(check_agent_socket(args, plan));
     failures.ok(check_memory(args, plan));
     failures.ok(check_published(&publish::of_run(args, plan), has));
-    let env = failures.ok(variables::resolved(&args.env_files, &args.env)).unwrap_or_default();
-    let given = failures.ok(variables::given(&env, &args.env, !args.command.is_empty(), plan));
+    let env = failures
+        .ok(variables::resolved(&args.given.env_files, &args.given.env))
+        .unwrap_or_default();
+    let given =
+        failures.ok(variables::given(&env, &args.given.env, !args.command.is_empty(), plan));
     let lacks = secrets.and_then(|it| secrets::lacking(&it, &plan.secrets)).into_iter();
     let lacks = lacks.chain(shares.map(|()| shares::lacking(args, plan)).into_iter().flatten());
     let lacks = lacks.chain(network.into_iter().flatten());
-    let of_variables = given.as_ref().map(|it| variables::lacking(it, &args.env, plan));
+    let of_variables = given.as_ref().map(|it| variables::lacking(it, &args.given.env, plan));
     let lacks: Vec<_> = lacks.chain(of_variables.into_iter().flatten()).collect();
     failures.ok(Lack::check(&lacks));
     let component = failures.ok(component(args.component, has));
@@ -77,7 +80,7 @@ fn check_agent_socket(args: &RunArgs, plan: &RunPlan) -> Result<(), Failure> {
 
 fn check_memory(args: &RunArgs, plan: &RunPlan) -> Result<(), Failure> {
     let limits = plan.memory_limits();
-    if args.memory.is_none_or(|mib| u64::from(mib) << 20 > limits) {
+    if args.given.memory.is_none_or(|mib| u64::from(mib) << 20 > limits) {
         return Ok(());
     }
     let help = "the VM needs more memory than its components may take together";

@@ -35,7 +35,7 @@ pub(super) fn size(
     let is_used = opened.config.protocol.is_some_and(|it| it >= SINCE);
     let has_room = devices(others(args, plan) + 1, shares, plan.network.mode) <= MAX_DEVICES;
     let spare = if is_used && has_room { left.min(most_scratch(state).unwrap_or(0)) } else { 0 };
-    let size = size_for(plan, args.disk, spare);
+    let size = size_for(plan, args.given.disk, spare);
     if size.is_some() && !is_used {
         let message = "--disk has no effect: the box was built before boxes had disks";
         return Err(Failure::new(

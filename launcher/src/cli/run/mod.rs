@@ -3,6 +3,7 @@
 mod again;
 mod checks;
 mod disk;
+mod given;
 mod limits;
 mod modes;
 mod network;
@@ -46,6 +47,7 @@ use rustix::fs::{Mode, OFlags, openat};
 use vmm::runtime_dir::RuntimeDir;
 use vmm::signals::StopSignals;
 
+use super::environment::gitconfig;
 use super::error::{self, Failure};
 use super::launch_error::{FailedRun, LaunchError};
 use super::paths::{self, SELF};
@@ -66,6 +68,7 @@ use serve::Run;
 pub(super) use again::{Replaces, options_of};
 pub(super) use checks::check;
 pub(super) use disk::others;
+pub(super) use given::GivenOptions;
 pub(super) use options::NetworkChoice;
 pub(crate) use options::RunArgs;
 pub(super) use publish::{PublishOption, of_run as ports_of};
@@ -107,7 +110,7 @@ pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<u8, Failure> {
         let checked = checked(args, &opened)?;
         return emulated::run(args, &opened, &checked.env);
     }
-    if !args.secrets.is_empty() && handed_over.is_none() {
+    if !args.given.secrets.is_empty() && handed_over.is_none() {
         let (opened, _) = args.open()?;
         checked(args, &opened)?;
         return Err(secrets::restart(
@@ -146,9 +149,11 @@ fn boot(
     }
     let state = paths::state()?;
     boxes::check_owner(&state)?;
-    if let Some(name) = args.name.as_deref().filter(|_| args.again) {
+    let continued = args.name.as_deref().filter(|_| args.again && !args.afresh);
+    let old = continued.map(|name| Boxes::new(&state).find(name)).transpose()?;
+    // Another box has other rules.
+    if let Some(old) = old.filter(|it| it.digest == opened.digest) {
         // A hostile agent must not get back what the user has denied it.
-        let old = Boxes::new(&state).find(name)?;
         asked.network = asked.network.with_changes(&old.network, &old.network_local);
     }
     let mut left = args.check_scratch(opened.plan(), &state)?;
@@ -274,7 +279,7 @@ impl Boot<'_> {
         let (plan, shares) = (opened.plan(), &asked.shared.directories);
         let is_told = !args.json && !is_quiet();
         let notices = shares::linked(args, shares).chain(shares::movable(shares));
-        let larger = memory::larger_machine(plan, args.memory).filter(|_| is_told);
+        let larger = memory::larger_machine(plan, args.given.memory).filter(|_| is_told);
         let fewer = args.fewer_cpus(plan).filter(|_| is_told);
         notices.chain(larger).chain(fewer).for_each(|it| screen.notice(&it));
         self.check(asked)?;
@@ -284,6 +289,7 @@ impl Boot<'_> {
         if is_told {
             shares::notices(shares).for_each(|it| screen.notice(&it));
             shares::file_notices(&asked.shared.files).for_each(|it| screen.notice(&it));
+            shares::of_project(args).iter().for_each(|it| screen.notice(it));
             shares::socket_notices(&asked.shared.sockets).for_each(|it| screen.notice(&it));
             volumes::notices(&asked.volumes).for_each(|it| screen.notice(&it));
             publish::notices(args, plan).for_each(|it| screen.notice(&it));
@@ -301,7 +307,7 @@ impl Boot<'_> {
             return Ok((boxes.create(None, record)?, None));
         };
         if args.again {
-            return Ok((boxes.resume(name, record)?, None));
+            return Ok((boxes.resume(name, record, args.afresh)?, None));
         }
         let replaced = args.replace.then(|| Replaced::set_aside(&boxes, name, args.grace()));
         let replaced = replaced.transpose()?.flatten();
@@ -344,11 +350,13 @@ impl Boot<'_> {
         let record = Record::new(self.opened, args.size(plan), runtime.path());
         Record {
             remove: args.rm,
+            project: args.project.clone(),
+            boxfile: args.boxfile,
             agent_socket: asked.agent_socket.clone(),
             shares: asked.shared.records(),
             volumes: asked.volumes.clone(),
             network: asked.network.plan(&plan.network),
-            network_given: args.network.into(),
+            network_given: args.given.network.into(),
             network_local: asked.network.local.iter().map(Local::plan).collect(),
             env: asked.variables.iter().cloned().map(GivenVariable::masked).collect(),
             task: asked.task.as_ref().map(Task::new).or_else(|| record.task.clone()),
@@ -406,6 +414,8 @@ impl Boot<'_> {
         watch: &Shown<'_>,
     ) -> Result<HostResources, FailedRun> {
         let record = &entry.record;
+        let of_git = self.args.project.as_deref().filter(|_| !self.args.has_gitconfig());
+        let of_git = of_git.map(gitconfig);
         Ok(HostResources {
             disks: scratch::make(self.opened.plan(), self.state)?,
             roots_disk: disk::take(self.args, entry, self.state)?,
@@ -413,7 +423,7 @@ impl Boot<'_> {
             variables: asked.variables,
             secrets: asked.secrets,
             shares: asked.shared.directories,
-            files: asked.shared.files,
+            files: asked.shared.files.into_iter().chain(of_git).collect(),
             sockets: asked.shared.sockets,
             task: asked.task,
             network: asked.network,

@@ -29,6 +29,9 @@ pub(super) fn check(args: &RunArgs) -> Result<(), Failure> {
     if (args.again || args.parent.is_some()) && !args.detach {
         return Err(usage("--again and --parent are for boxlaunch's own use", "leave them out"));
     }
+    if args.project.is_some() && !args.detach {
+        return Err(usage("--project is for boxlaunch's own use", "leave it out: `boxlaunch up`"));
+    }
     check_restart(args)?;
     check_subject(args)?;
     if !args.command.is_empty() {
@@ -81,7 +84,7 @@ fn check_restart(args: &RunArgs) -> Result<(), Failure> {
         return Err(usage("--restart is for a detached run", help));
     }
     // clap does not ask for --detach beside a command, because these conflict.
-    if args.idle.is_some() && !args.detach {
+    if args.given.idle.is_some() && !args.detach {
         let help = "add --detach; --lifetime limits any run";
         return Err(usage("--idle is for a detached run", help));
     }
@@ -164,6 +167,26 @@ mod tests {
         decision("parent", &["--with-parent", "--parent", "1"], &[COMMAND, EMULATED, NOT_DETACHED]),
         decision("replace", &["--name", "n", "--replace"], &[EMULATED]),
         decision("again", &["--name", "n", "--again"], &[COMMAND, EMULATED, NOT_DETACHED]),
+        decision(
+            "project",
+            &["--name", "n", "--project", "/p"],
+            &[COMMAND, EMULATED, NOT_DETACHED],
+        ),
+        decision(
+            "writable_git",
+            &["--name", "n", "--project", "/p", "--writable-git"],
+            &[COMMAND, EMULATED, NOT_DETACHED],
+        ),
+        decision(
+            "boxfile",
+            &["--name", "n", "--project", "/p", "--boxfile", DIGEST],
+            &[COMMAND, EMULATED, NOT_DETACHED],
+        ),
+        decision(
+            "afresh",
+            &["--name", "n", "--again", "--afresh"],
+            &[COMMAND, EMULATED, NOT_DETACHED],
+        ),
         decision(
             "drain",
             &["--replaces", DIGEST, "--drain", "1"],
@@ -285,7 +308,7 @@ mod tests {
             refuse_secrets(&plan).ok()?;
             refuse_shares(&args, &plan).ok()?;
         }
-        let env = variables::resolved(&args.env_files, &args.env).unwrap();
+        let env = variables::resolved(&args.given.env_files, &args.given.env).unwrap();
         Some(args.words("x.box", &env))
     }
 

@@ -19,7 +19,7 @@ const MAX_NAMED: usize = 8;
 /// Returns the network that the box gets: the network that it declares, limited by the command line.
 pub(super) fn given(args: &RunArgs, plan: &RunPlan) -> Result<Given, Failure> {
     let given = args.network(plan).map_err(refused)?;
-    let Some(proxy) = &args.proxy else { return Ok(given) };
+    let Some(proxy) = &args.given.proxy else { return Ok(given) };
     if given.mode != NetworkMode::Filtered {
         let mode = given.mode.name();
         let message = format!("--proxy has no effect: the network of the box is {mode:?}");

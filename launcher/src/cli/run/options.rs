@@ -6,40 +6,34 @@ use std::time::Duration;
 
 use box_cache::Held;
 use box_contract::permissions::cpus;
-use box_contract::rules::{MAX_CPUS, MAX_VM_MIB, MIN_VM_MIB};
 use box_contract::{ComponentName, Phase, RunPlan, Vm};
 use box_digest::Digest;
 use box_layout::OpenBox;
 use boxlaunch::host::error::{PolicyError, Resource};
 use boxlaunch::host::policy::{Most, check_scratch, most_scratch};
-use boxlaunch::mounts::roots_disk::DiskChoice;
 use boxlaunch::mounts::shares::ShareRecord;
-use boxlaunch::mounts::volumes::VolumePlace;
 use boxlaunch::network::Given;
 use boxlaunch::network::given::{Choice, NetworkRefusal};
 use boxlaunch::supervisor::Restart;
 use clap::ValueEnum;
 use cli_registry::RegistryOptions;
 use egress_proxy::is_own;
-use egress_rules::Local;
 use vmm::jail::Policy;
 
 use nix::unistd::geteuid;
 
 use super::again::Replaces;
-use super::proxy::ProxyChoice;
-use super::publish::PublishOption;
-use super::values::{
-    disk_choice, entry_name, lifetime, local_host, mebibytes, seconds, volume_place, whole_number,
-};
-use crate::cli::command::{CommandOptions, bytes};
+use super::given::GivenOptions;
+use super::values::{entry_name, lifetime, mebibytes, seconds, whole_number};
+use crate::cli::command::CommandOptions;
+use crate::cli::environment::GITCONFIG;
 use crate::cli::error::Failure;
 use crate::cli::found;
 use crate::cli::pull::PullPolicy;
 use crate::cli::shares::{ShareArg, parse_record};
 use crate::cli::stored;
 use crate::cli::terminal::is_quiet;
-use crate::cli::variables::{Assigned, EnvOption};
+use crate::cli::variables::Assigned;
 use cli_common::size_between;
 use cli_common::store::BoxArgument;
 
@@ -96,11 +90,6 @@ pub(crate) struct RunArgs {
     /// Stop the box after this time: seconds, or a number with a unit, such as 15m, 2h or 1d.
     #[arg(long, value_name = "TIME", value_parser = lifetime(), allow_negative_numbers = true, conflicts_with = "emulated")]
     pub(in crate::cli) lifetime: Option<u32>,
-    /// Stop a detached box when nobody has used it for this time: no command has run in it, nobody has followed its output, and no client
-    /// of a published port or of the agent's socket was connected.
-    #[arg(long, value_name = "TIME", value_parser = lifetime(), allow_negative_numbers = true)]
-    #[arg(conflicts_with_all = ["task", "result"])]
-    pub(in crate::cli) idle: Option<u32>,
     /// Stop the box when the process that has started boxlaunch ends, such as a script, even if that process is killed.
     #[arg(long, conflicts_with = "emulated")]
     pub(in crate::cli) with_parent: bool,
@@ -116,16 +105,21 @@ pub(crate) struct RunArgs {
     /// Continue the box of --name, which has ended.
     #[arg(long, hide = true, requires_all = ["detach", "name"], conflicts_with = "replace")]
     pub(in crate::cli) again: bool,
+    /// The directory of the project whose environment the box is.
+    #[arg(long, hide = true, requires_all = ["detach", "name"], value_name = "DIR")]
+    pub(in crate::cli) project: Option<PathBuf>,
+    /// The SHA-256 of the project's Boxfile.
+    #[arg(long, hide = true, requires = "project", value_name = "DIGEST")]
+    pub(in crate::cli) boxfile: Option<Digest>,
+    /// Continue the box without what its last run had of the host.
+    #[arg(long, hide = true, requires = "again")]
+    pub(in crate::cli) afresh: bool,
+    /// Let the box write to what makes git start programs on this host.
+    #[arg(long, hide = true, requires = "project")]
+    pub(in crate::cli) writable_git: bool,
     /// Remove the box's record, logs and disk when it ends.
     #[arg(long)]
     pub(in crate::cli) rm: bool,
-    /// The number of virtual CPUs [default: the box's].
-    #[arg(long, value_name = "N", value_parser = whole_number(1, MAX_CPUS), allow_negative_numbers = true)]
-    pub(in crate::cli) cpus: Option<u8>,
-    /// The memory of the VM, such as 512m or 4GiB; a number alone is in MiB. The limits of the components in the Boxfile still
-    /// apply [default: the box's].
-    #[arg(short, long, value_name = "SIZE", value_parser = mebibytes(MIN_VM_MIB, MAX_VM_MIB))]
-    pub(in crate::cli) memory: Option<u32>,
     /// The maximum number of virtual CPUs that the box gets [default: as many as this host has, but at least 2].
     #[arg(long, value_name = "N", value_parser = whole_number(1, u8::MAX), allow_negative_numbers = true)]
     pub(in crate::cli) max_cpus: Option<u8>,
@@ -133,10 +127,6 @@ pub(crate) struct RunArgs {
     /// at least 1024 if the host has that much].
     #[arg(long, value_name = "SIZE", value_parser = mebibytes(1, MAX_MEMORY_MIB))]
     pub(in crate::cli) max_memory: Option<u32>,
-    /// The size of the disk for the files that programs write outside of shares, volumes and scratch disks, such as 20GiB;
-    /// `none` keeps these files in memory [default: the box's, or 10GiB if the host has the space].
-    #[arg(long, value_name = "SIZE", value_parser = disk_choice)]
-    pub(in crate::cli) disk: Option<DiskChoice>,
     /// The maximum size of all disks that the box declares, together, such as 20GiB [default: half of the free space where
     /// they lie].
     #[arg(long, value_name = "SIZE", value_parser = size_between(0, u64::MAX, None), conflicts_with = "emulated")]
@@ -165,56 +155,18 @@ pub(crate) struct RunArgs {
     /// Write the first MiB of the guest's console to this file.
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) console: Option<PathBuf>,
-    /// Set a variable that the box declares for launch, in each component that declares it; agent/NAME or business/NAME sets
-    /// it in that component only. CMD gets it, too, and also variables that no component declares. A NAME alone takes the
-    /// value that it has here.
-    #[arg(short, long = "env", value_name = "[COMPONENT/]NAME=VALUE", value_parser = bytes(EnvOption::parse))]
-    pub(in crate::cli) env: Vec<EnvOption>,
-    /// Set the variables of a file, one NAME=VALUE on each line. A variable of -e takes precedence. May be repeated.
-    #[arg(long = "env-file", value_name = "FILE")]
-    pub(in crate::cli) env_files: Vec<PathBuf>,
-    /// Give the box a secret that its Boxfile declares, from env:VARIABLE, file:PATH, or - for standard input. A
-    /// NAME alone is from the variable of that name.
-    #[arg(long = "secret", value_name = "NAME[=SOURCE]")]
-    pub(in crate::cli) secrets: Vec<String>,
-    /// Share a directory of this host with the box: HOST:GUEST read-only, HOST:GUEST:rw writable. NAME=HOST gives a share
-    /// that the box declares; NAME alone takes the directory that its Boxfile proposes. Of a file, the box gets a read-only copy,
-    /// and of a Unix socket, one that leads to it.
-    #[arg(short = 'v', long = "share", value_name = "SHARE", value_parser = ShareArg::parse)]
-    pub(in crate::cli) shares: Vec<ShareArg>,
     /// What the box saw of this host when it was started first. A run of it again is refused if a path leads elsewhere now.
     #[arg(long, hide = true, requires = "detach", value_name = "JSON", value_parser = parse_record)]
     pub(in crate::cli) shared_before: Vec<ShareRecord>,
-    /// Mount this directory as a skill that the box declares with mode="mount".
-    #[arg(long = "skill", value_name = "NAME=DIR", value_parser = ShareArg::parse_skill)]
-    pub(in crate::cli) skills: Vec<(String, PathBuf)>,
-    /// Mount a volume at a path of the components, also instead of a volume that the box declares at that path. It is created if
-    /// it does not exist: `boxlaunch volume`. May be repeated.
-    #[arg(long = "volume", value_name = "NAME:/PATH", value_parser = volume_place)]
-    pub(in crate::cli) volumes: Vec<VolumePlace>,
+    #[command(flatten)]
+    pub(in crate::cli) given: GivenOptions,
     /// Give the agent the task of this file instead of the box's: a JSON object with id, type and description. The box runs
     /// until its agent ends, and boxlaunch exits with 0 if the task is completed.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "until_ready"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "until_ready", "idle"])]
     pub(in crate::cli) task: Option<PathBuf>,
     /// Write the result that the agent leaves in /task/result.json to this file.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "until_ready"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "until_ready", "idle"])]
     pub(in crate::cli) result: Option<PathBuf>,
-    /// The network of the box, which cannot exceed the one that it declares.
-    #[arg(long, value_enum, value_name = "NETWORK", default_value_t = NetworkChoice::Box)]
-    pub(in crate::cli) network: NetworkChoice,
-    /// Let the box connect to an address or a network that is not on the internet, such as 127.0.0.1:5432 or 10.0.0.0/8, if
-    /// its rules allow it. Without a port, all ports that the rules allow. May be repeated.
-    #[arg(long, value_name = "HOST[:PORT]", value_parser = local_host)]
-    pub(in crate::cli) network_local: Vec<Local>,
-    /// Connect to the hosts of the box's rules through an HTTP proxy of this host: `env` for the one of HTTPS_PROXY or
-    /// ALL_PROXY, except to the hosts of NO_PROXY, or a URL without a password.
-    #[arg(long, value_name = "env|URL", value_parser = ProxyChoice::parse, conflicts_with = "emulated")]
-    pub(in crate::cli) proxy: Option<ProxyChoice>,
-    /// Publish a TCP port of a component on this host: HOST:GUEST, or ADDRESS:HOST:GUEST to listen on another address than
-    /// 127.0.0.1. A suffix /business means that component; HOST 0 means any free port. `none` leaves out the ports that the box
-    /// declares. May be repeated.
-    #[arg(short, long = "publish", value_name = "[ADDRESS:]HOST:GUEST[/COMPONENT]")]
-    pub(in crate::cli) published: Vec<PublishOption>,
     /// Create the Unix socket for the agent's port at this path.
     #[arg(long, value_name = "PATH")]
     pub(in crate::cli) agent_socket: Option<PathBuf>,
@@ -231,7 +183,7 @@ pub(crate) struct RunArgs {
     #[arg(long, conflicts_with_all = ["command", "detach", "emulated"])]
     pub(in crate::cli) clean_stop: bool,
     /// Run the box on an emulated CPU, without KVM. This is slow, and needs QEMU.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "proxy")]
     pub(in crate::cli) emulated: bool,
     /// The kernel of the emulated host, which is kept for later runs: a Debian package linux-image-*-cloud-amd64.
     #[arg(long, value_name = "FILE", requires = "emulated")]
@@ -259,7 +211,13 @@ const HEALTH_INTERVAL: u32 = 10;
 impl RunArgs {
     /// Returns the guest paths of the shares that the box does not declare.
     pub(super) fn own_shares(&self) -> impl Iterator<Item = &str> {
-        self.shares.iter().filter_map(ShareArg::place)
+        let project = self.project.iter().filter_map(|it| it.to_str());
+        self.given.shares.iter().filter_map(ShareArg::place).chain(project)
+    }
+
+    /// Returns whether the command line gives the box a file for the settings of git.
+    pub(super) fn has_gitconfig(&self) -> bool {
+        self.own_shares().any(|it| it == GITCONFIG)
     }
 
     /// Returns whether the box's disk outlives the run.
@@ -287,19 +245,29 @@ impl RunArgs {
         // Destructures the struct, so that a new option does not compile until it is handled.
         let Self {
             subject: _,
+            given:
+                GivenOptions {
+                    idle: _,
+                    cpus,
+                    memory,
+                    disk,
+                    env: _,
+                    env_files: _,
+                    secrets: _,
+                    shares: _,
+                    skills: _,
+                    volumes: _,
+                    network,
+                    network_local: _,
+                    proxy: _,
+                    published: _,
+                },
             image: _,
             built: _,
             verify: _,
             console: _,
             agent_socket: _,
-            env: _,
-            env_files: _,
-            secrets: _,
-            shares: _,
             shared_before: _,
-            skills: _,
-            volumes: _,
-            published: _,
             task: _,
             result: _,
             emulated: _,
@@ -309,30 +277,27 @@ impl RunArgs {
             max_cpus: _,
             max_memory: _,
             max_scratch: _,
-            disk,
             clean_stop: _,
             restart: _,
             health_interval: _,
             expect: _,
             pull: _,
             registries: _,
-            network,
-            network_local: _,
-            proxy: _,
             detach: _,
             as_supervisor: _,
             replaces: _,
             drain: _,
             lifetime: _,
-            idle: _,
             with_parent: _,
             parent: _,
             replace: _,
             again: _,
+            project: _,
+            writable_git: _,
+            boxfile: _,
+            afresh: _,
             name: _,
             rm: _,
-            cpus,
-            memory,
             json,
             raw,
             budget,
@@ -423,7 +388,12 @@ impl RunArgs {
     /// # Errors
     /// [`NetworkRefusal`] if `--network` or `--network-local` does not fit the plan.
     pub(in crate::cli) fn network(&self, plan: &RunPlan) -> Result<Given, NetworkRefusal> {
-        Given::decide(&plan.network, self.network.into(), self.network_local.clone(), is_own)
+        Given::decide(
+            &plan.network,
+            self.given.network.into(),
+            self.given.network_local.clone(),
+            is_own,
+        )
     }
 
     /// Checks that the disks of a box fit into `--max-scratch`. The default of that limit depends on the free space in
@@ -440,7 +410,7 @@ impl RunArgs {
         // Disks on the virtual host leave no files on this host.
         let most = if self.nested { u64::MAX } else { most };
         // A disk that is there already has its space.
-        let declared = plan.disk_bytes.filter(|_| self.disk.is_none() && !self.again);
+        let declared = plan.disk_bytes.filter(|_| self.given.disk.is_none() && !self.again);
         check_scratch(plan.scratch.iter().map(|it| it.size_bytes).chain(declared), most)
     }
 
@@ -455,8 +425,8 @@ impl RunArgs {
     /// Returns whether the command line sets the amount of this resource, instead of the box.
     const fn sets(&self, resource: Resource) -> bool {
         match resource {
-            Resource::Cpus => self.cpus.is_some(),
-            Resource::Memory => self.memory.is_some(),
+            Resource::Cpus => self.given.cpus.is_some(),
+            Resource::Memory => self.given.memory.is_some(),
         }
     }
 
@@ -467,15 +437,15 @@ impl RunArgs {
         // The run that started the virtual host has applied its limit.
         let most = if self.nested { cpus } else { self.most().cpus };
         Vm {
-            cpus: self.cpus.unwrap_or_else(|| cpus.min(most)),
-            memory_mib: self.memory.unwrap_or(memory_mib),
+            cpus: self.given.cpus.unwrap_or_else(|| cpus.min(most)),
+            memory_mib: self.given.memory.unwrap_or(memory_mib),
         }
     }
 
     /// Returns the notice that the VM gets fewer virtual CPUs than the box declares.
     pub(super) fn fewer_cpus(&self, plan: &RunPlan) -> Option<String> {
         let (asked, has) = (plan.vm.cpus, self.size(plan).cpus);
-        (self.cpus.is_none() && has < asked).then(|| {
+        (self.given.cpus.is_none() && has < asked).then(|| {
             format!(
                 "boxlaunch: the box declares {}, and gets {has}: this host has no more, or --max-cpus allows no more\n",
                 cpus(asked)

@@ -62,7 +62,7 @@ pub(in crate::cli) fn of_run(args: &RunArgs, plan: &RunPlan) -> Vec<Published> {
 }
 
 fn given(args: &RunArgs) -> impl Iterator<Item = Published> {
-    args.published.iter().filter_map(|it| match it {
+    args.given.published.iter().filter_map(|it| match it {
         PublishOption::Undeclare | PublishOption::Declared(_) => None,
         PublishOption::Port(published) => Some(*published),
     })
@@ -74,7 +74,8 @@ fn declared(args: &RunArgs, plan: &RunPlan) -> impl Iterator<Item = Published> {
     let is_given = |it: &PublishPlan| {
         given(args).any(|port| (port.component, port.guest) == (it.component, it.guest))
     };
-    let all = if args.published.contains(&PublishOption::Undeclare) { &[] } else { &*plan.publish };
+    let all =
+        if args.given.published.contains(&PublishOption::Undeclare) { &[] } else { &*plan.publish };
     all.iter().filter(move |it| !is_given(it)).map(|it| {
         let host = if it.host == 0 { chosen(args, it).unwrap_or(0) } else { it.host };
         let host = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), host);
@@ -84,7 +85,7 @@ fn declared(args: &RunArgs, plan: &RunPlan) -> impl Iterator<Item = Published> {
 
 /// Returns the port of the host at which the run that is repeated has published a port.
 fn chosen(args: &RunArgs, of: &PublishPlan) -> Option<u16> {
-    args.published.iter().find_map(|it| match it {
+    args.given.published.iter().find_map(|it| match it {
         PublishOption::Declared(it) if (it.component, it.guest) == (of.component, of.guest) => {
             Some(it.host.port())
         }
@@ -95,7 +96,7 @@ fn chosen(args: &RunArgs, of: &PublishPlan) -> Option<u16> {
 /// Returns a notice for each port that the box declares, because no option of the command line names it. A run that is repeated
 /// has only those of the ports that are new.
 pub(super) fn notices(args: &RunArgs, plan: &RunPlan) -> impl Iterator<Item = String> {
-    let is_new = |it: &Published| !args.published.contains(&PublishOption::Declared(*it));
+    let is_new = |it: &Published| !args.given.published.contains(&PublishOption::Declared(*it));
     declared(args, plan).filter(is_new).map(|Published { host, guest, component, declared: _ }| {
         let host = match host.port() {
             0 => "a free port of this host".to_owned(),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use boxlaunch::boxes::{Boxes, RecordError, State, Updating};
 
-use crate::cli::error::Failure;
+use crate::cli::error::{Failure, usage};
 use crate::cli::lifecycle;
 
 /// The box whose name `--replace` has taken. It is removed when the new one has started.
@@ -28,6 +28,13 @@ impl Replaced {
             alone => alone?,
         };
         let record = boxes.find(name)?;
+        if record.project.is_some() {
+            let message = format!("{name} is the environment of a project");
+            return Err(usage(
+                &message,
+                "choose another name; `boxlaunch rm --all-data` removes an environment",
+            ));
+        }
         if record.state != State::Ended {
             lifecycle::end(boxes, &record, grace)?;
         }

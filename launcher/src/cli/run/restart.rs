@@ -13,6 +13,7 @@ use host_fs::OsError;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use vmm::runtime_dir::RuntimeDir;
 
+use super::given::GivenOptions;
 use super::options::{BudgetPolicy, RunArgs};
 use super::serve::Run;
 use super::{Asked, Boot};
@@ -153,7 +154,7 @@ impl Run<'_> {
         Ok(RunArgs {
             subject: args.subject.clone(),
             name: args.name.clone(),
-            env: args.env.clone(),
+            given: GivenOptions { env: args.given.env.clone(), ..parsed.given.clone() },
             budget: BudgetPolicy::Off,
             ..parsed
         })

@@ -134,7 +134,7 @@ impl Run<'_> {
             given: record.network_local.clone(),
             restart: args.restart,
             health_interval: args.health_interval(),
-            idle: args.idle.map(|it| Idle::new(Duration::from_secs(it.into()))),
+            idle: args.given.idle.map(|it| Idle::new(Duration::from_secs(it.into()))),
         };
         if args.as_supervisor && over.is_none() {
             if !args.json {

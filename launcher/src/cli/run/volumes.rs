@@ -16,14 +16,14 @@ use crate::cli::shares::ShareArg;
 
 /// Returns the volumes of a run. A volume of the command line replaces the one that the box declares at the same guest path, and is
 /// seen by the same component. A declared volume has the name of the box in front, so that no box gets a volume of another box that
-/// the user has not named.
+/// the user has not named. A volume that belongs to an environment has the name of the environment in front.
 pub(in crate::cli) fn of_run(args: &RunArgs, plan: &RunPlan) -> Vec<VolumePlace> {
     let declared = plan.volumes.iter().filter(|it| !is_replaced(args, it)).map(|it| VolumePlace {
         declared: true,
         scope: it.scope,
-        ..VolumePlace::new(plan.host_volume(it), it.guest.clone())
+        ..VolumePlace::new(name_of(args, plan, it), it.guest.clone())
     });
-    let given = args.volumes.iter().map(|place| {
+    let given = args.given.volumes.iter().map(|place| {
         let mut replaced = plan.volumes.iter().filter(|it| it.guest == place.guest);
         let scope = match (replaced.next(), replaced.next()) {
             (Some(one), None) => one.scope,
@@ -34,13 +34,22 @@ pub(in crate::cli) fn of_run(args: &RunArgs, plan: &RunPlan) -> Vec<VolumePlace>
     declared.chain(given).collect()
 }
 
+/// Returns the name of a declared volume on this host.
+fn name_of(args: &RunArgs, plan: &RunPlan, volume: &VolumePlan) -> String {
+    match args.name.as_deref().filter(|_| args.project.is_some()) {
+        // No box can have a name with this character, so none can declare the volume.
+        Some(name) => format!("{name}_{}", volume.name),
+        None => plan.host_volume(volume),
+    }
+}
+
 fn is_replaced(args: &RunArgs, volume: &VolumePlan) -> bool {
-    args.volumes.iter().any(|place| place.guest == volume.guest)
+    args.given.volumes.iter().any(|place| place.guest == volume.guest)
 }
 
 /// Checks that no volume is used twice, and that the guest paths of volumes and shares are free in the box.
 pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<(), Failure> {
-    let guests = args.volumes.iter().map(|it| it.guest.as_str()).chain(args.own_shares());
+    let guests = args.given.volumes.iter().map(|it| it.guest.as_str()).chain(args.own_shares());
     let guests: Vec<_> = guests.collect();
     check_once(&of_run(args, plan)).map_err(|reason| usage(&reason, "leave one out"))?;
     let mut plan = plan.clone();
@@ -53,9 +62,10 @@ fn help(args: &RunArgs, taken: &Taken) -> String {
     let Taken::ByBox { place, .. } = taken else {
         return "give each its own path".to_owned();
     };
-    let volume = args.volumes.iter().find(|it| it.guest == *place);
+    let volume = args.given.volumes.iter().find(|it| it.guest == *place);
     let volume = volume.map(|it| format!("--volume {}:/PATH", it.volume));
-    let share = || args.shares.iter().find(|it| it.place() == Some(place)).map(ShareArg::elsewhere);
+    let share =
+        || args.given.shares.iter().find(|it| it.place() == Some(place)).map(ShareArg::elsewhere);
     let option = volume.or_else(share).unwrap_or_default();
     format!("choose another path: `{option}`")
 }

@@ -3,6 +3,7 @@
 //! A box declares the shares that it wants. Only the command line grants them.
 
 mod again;
+mod project;
 mod survey;
 
 use std::env;
@@ -29,6 +30,7 @@ use super::lacks::Lack;
 use super::run::{RunArgs, others};
 
 pub(super) use again::parse_record;
+pub(super) use project::notice as of_project;
 pub(super) use survey::look_through;
 
 /// The help for a malformed `--share`.
@@ -142,9 +144,9 @@ fn access(option: Option<&str>) -> Result<Access, String> {
 /// Checks that the box declares each share and skill that the command line names, and that none is named twice. [`lacking`]
 /// returns the opposite: the declared shares and skills that the command line does not name.
 pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<(), Failure> {
-    check_shares(&args.shares, &plan.shares)?;
+    check_shares(&args.given.shares, &plan.shares)?;
     let mounted = plan.skills.iter().filter(|it| it.mode == SkillMode::Mounted);
-    let skills: Vec<_> = args.skills.iter().map(|(name, _)| name.as_str()).collect();
+    let skills: Vec<_> = args.given.skills.iter().map(|(name, _)| name.as_str()).collect();
     let declared: Vec<_> = mounted.clone().map(|it| it.name.as_str()).collect();
     check_names("skill", &skills, &declared, |name| not_mounted(plan, name, &declared))
 }
@@ -152,7 +154,7 @@ pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<(), Failure> {
 /// Returns the missing options for the shares and skills of a box.
 pub(super) fn lacking(args: &RunArgs, plan: &RunPlan) -> Vec<Lack> {
     let shares = plan.shares.iter().filter(|it| given(args, &it.name).is_none());
-    let is_given = |name: &str| args.skills.iter().any(|(it, _)| it == name);
+    let is_given = |name: &str| args.given.skills.iter().any(|(it, _)| it == name);
     let skills = plan.skills.iter().filter(|it| it.mode == SkillMode::Mounted);
     let skills = skills.filter(|skill| !is_given(&skill.name)).map(|it| {
         let words = format!("--skill {}=DIR", it.name);
@@ -222,7 +224,7 @@ fn check_names(
 }
 
 fn given<'a>(args: &'a RunArgs, name: &str) -> Option<&'a ShareArg> {
-    args.shares.iter().find(|it| it.name() == Some(name))
+    args.given.shares.iter().find(|it| it.name() == Some(name))
 }
 
 fn missing_share(share: &SharePlan) -> Lack {
@@ -328,14 +330,15 @@ pub(super) fn resolved(args: &RunArgs, plan: &RunPlan) -> Result<Shared, Failure
         Some(ShareArg::Declared { host: Some(host), .. }) => found(share, host),
         _ => proposed(share),
     });
-    let own = args.shares.iter().filter_map(|share| match share {
+    let own = args.given.shares.iter().filter_map(|share| match share {
         ShareArg::Own { host, guest, access } => {
             Some(Opened::new(host, guest, *access, Scope::Both))
         }
         ShareArg::Declared { .. } => None,
     });
-    let skills = args.skills.iter().map(|(name, host)| skill(name, host).map(Opened::Directory));
-    let mut shared = Shared::default();
+    let skills =
+        args.given.skills.iter().map(|(name, host)| skill(name, host).map(Opened::Directory));
+    let mut shared = Shared { directories: project::shares(args)?, ..Shared::default() };
     for opened in declared.chain(own).chain(skills) {
         match opened? {
             Opened::Directory(share) => shared.directories.push(share),
@@ -381,7 +384,7 @@ fn check_sockets(shared: &Shared) -> Result<(), Failure> {
 /// Checks that a VM has enough devices for the directories, the disks and the network.
 fn check_devices(args: &RunArgs, plan: &RunPlan, shares: &[HostShare]) -> Result<(), Failure> {
     // The default disk is left out if there is no room.
-    let own = usize::from(size_for(plan, args.disk, 0).is_some());
+    let own = usize::from(size_for(plan, args.given.disk, 0).is_some());
     let devices = devices(others(args, plan) + own, shares, plan.network.mode);
     if devices > MAX_DEVICES {
         let help = "leave a volume, --disk or the directories of one kind out";
@@ -497,11 +500,11 @@ pub(super) fn linked(args: &RunArgs, shares: &[HostShare]) -> impl Iterator<Item
 
 /// Returns the directories that the command line names.
 fn named(args: &RunArgs) -> impl Iterator<Item = &Path> {
-    let shares = args.shares.iter().filter_map(|it| match it {
+    let shares = args.given.shares.iter().filter_map(|it| match it {
         ShareArg::Declared { host, .. } => host.as_deref(),
         ShareArg::Own { host, .. } => Some(host.as_path()),
     });
-    shares.chain(args.skills.iter().map(|(_, host)| host.as_path()))
+    shares.chain(args.given.skills.iter().map(|(_, host)| host.as_path()))
 }
 
 fn link_notice(share: &HostShare) -> Option<String> {

@@ -1,0 +1,459 @@
+//! `boxlaunch up`, `down` and `reset`: the environment of a project, which is a box that has the project's directory and is there again
+//! the next time.
+
+mod given;
+mod here;
+mod identity;
+mod removal;
+mod reset;
+
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use box_contract::permissions::Effect;
+use box_contract::{ErrorCode, RunPlan, exit};
+use box_digest::Digest;
+use boxlaunch::boxes::{self, Boxes, Record, RecordError, State};
+use boxlaunch::project::{GitError, Project, ProjectError};
+use cli_common::store::{BoxArgument, StoreOption};
+use cli_registry::RegistryOptions;
+use host_fs::OsError;
+use host_fs::read::{Links, read_file};
+use host_fs::trust::Trusted;
+use nix::unistd::{Uid, User, getuid};
+use safe_text::{shell_word, shown};
+use serde_json::json;
+use vmm::signals::StopSignals;
+
+use super::error::{Failure, usage};
+use super::repeat::{self, box_of};
+use super::run::{GivenOptions, RunArgs};
+use super::start::check_with;
+use super::terminal::{is_quiet, json_line, notice, print};
+use super::{detach, image, paths, pull};
+
+pub(super) use here::{names_of, record_at};
+pub(super) use identity::{GITCONFIG, gitconfig};
+pub(super) use removal::{check_kept, remove_volumes};
+pub(super) use reset::{DownArgs, ResetArgs, down, reset};
+
+/// The files of a project that can declare its box, as boxbuild finds them.
+const BOXFILES: [&str; 3] = ["Boxfile", "Boxfile.kdl", "Boxfile.toml"];
+/// The greatest size of a Boxfile that is compared, in bytes.
+const MAX_BOXFILE: u64 = 16 << 20;
+
+/// Starts the environment of a project: a box that has the project's directory, writable and at the same path.
+///
+/// The environment stays until `boxlaunch rm --all-data`, with what was installed in it and with the options of its first start. So
+/// the next `boxlaunch up` needs none. Then `boxlaunch shell` opens a shell in it. Its name is made from the path of the project.
+///
+/// Without --box, the project's Boxfile declares the box. It is built if it has changed and you permit that with --accept, because the
+/// box can write to it, too.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct UpArgs {
+    /// The directory of the project [default: that of the environment around the current directory, else the current directory].
+    #[arg(value_name = "DIR")]
+    directory: Option<PathBuf>,
+    /// The box: a Boxfile, a name in the store, a directory, HOST/NAME:TAG or sha256:... [default: the box that the environment
+    /// has, at first the project's Boxfile].
+    #[arg(long = "box", value_name = "BOX")]
+    subject: Option<PathBuf>,
+    /// Permit the box what its changed Boxfile, or the box of --box, asks for.
+    #[arg(long)]
+    accept: bool,
+    /// Forget the options of the first start, and take those of this command line alone. Permits what the box asks for, too.
+    #[arg(long)]
+    forget: bool,
+    /// Let the box write to what makes git start programs on this host: .git/hooks and .git/config.
+    #[arg(long)]
+    writable_git: bool,
+    /// Print one JSON object: name, project, box, result and published.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    store: StoreOption,
+    #[command(flatten)]
+    registries: RegistryOptions,
+    #[command(flatten)]
+    given: GivenOptions,
+}
+
+/// The notice about an environment that runs.
+const CHANGED: &str = "boxlaunch: the Boxfile has changed since this environment was started; `boxlaunch down && boxlaunch up --accept` starts the new box\n";
+
+const EXAMPLES: &str = "\
+Examples:
+  boxlaunch up && boxlaunch shell
+  boxlaunch up --box python.box -p 8000:8000 --idle 30m
+  boxlaunch up ~/src/page --box ghcr.io/acme/agent:2 --secret API_KEY
+  boxlaunch up --forget -v ~/data:/data
+  boxlaunch exec . -- make test";
+
+/// Runs `boxlaunch up`.
+pub(crate) fn up(args: &UpArgs) -> Result<u8, Failure> {
+    let state = paths::state()?;
+    boxes::check_owner(&state)?;
+    args.check_secrets()?;
+    let boxes = Boxes::new(&state);
+    let project = args.project(&boxes)?;
+    let up = Up { args, project: &project, name: project.name(), given: given::words(), boxes };
+    match up.record()? {
+        None => up.first(),
+        Some(record) if record.state == State::Ended && up.boxes.is_spent(&up.name)? => up.first(),
+        Some(record) if record.state == State::Ended => up.again(&record),
+        Some(record) => up.running(&record),
+    }
+}
+
+impl UpArgs {
+    /// Refuses secrets from standard input, which later starts could not read again.
+    fn check_secrets(&self) -> Result<(), Failure> {
+        let Some(secret) = self.given.secrets.iter().find(|it| it.ends_with("=-")) else {
+            return Ok(());
+        };
+        let name = secret.trim_end_matches("=-");
+        let message =
+            format!("the secret {name} cannot come from standard input: later starts need it, too");
+        Err(usage(
+            &shown(&message),
+            "write `--secret NAME=file:PATH` or `--secret NAME=env:VARIABLE`",
+        ))
+    }
+
+    fn project(&self, boxes: &Boxes) -> Result<Project, Failure> {
+        if let Some(directory) = &self.directory {
+            return found(directory);
+        }
+        match here::around(boxes)?.and_then(|it| it.project) {
+            Some(project) => found(&project),
+            None => found(Path::new(".")),
+        }
+    }
+}
+
+/// Finds the project in a directory.
+pub(super) fn found(directory: &Path) -> Result<Project, Failure> {
+    let trusted = Trusted::of_user(|name| env::var_os(name));
+    Ok(Project::find(directory, &homes(), &trusted)?)
+}
+
+/// Returns the home directories of this user, and of the user who became root with sudo.
+fn homes() -> Vec<PathBuf> {
+    let sudo = env::var("SUDO_UID").ok().and_then(|it| it.parse().ok()).map(Uid::from_raw);
+    let users = [Some(getuid()), sudo].into_iter().flatten();
+    let homes = users.filter_map(|it| User::from_uid(it).ok()?.map(|it| it.dir));
+    homes.chain(env::var_os("HOME").map(PathBuf::from)).collect()
+}
+
+/// Returns the help for a directory that can be no project.
+pub(super) fn help(error: &ProjectError) -> &'static str {
+    match error {
+        ProjectError::TooLarge { .. } => {
+            "change to a directory of one project, or name it: `boxlaunch up DIR`"
+        }
+        ProjectError::Strange { .. } => {
+            "move the project to where only you can write, for example below your home directory"
+        }
+        ProjectError::Unnameable { .. } => "rename the directory",
+        ProjectError::Git(GitError::TooMany(_) | GitError::Link(_) | GitError::Elsewhere(_)) => {
+            "--writable-git lets the box write to all of the repository"
+        }
+        ProjectError::Git(_) => {
+            "--writable-git starts it without that repository; `git worktree repair` mends its paths"
+        }
+        ProjectError::Unopened { .. } | ProjectError::Os(_) => "name a directory that exists",
+    }
+}
+
+/// A start of the environment of a project.
+struct Up<'a> {
+    args: &'a UpArgs,
+    project: &'a Project,
+    name: String,
+    /// The options of the command line that say what the box gets.
+    given: Vec<OsString>,
+    boxes: Boxes,
+}
+
+impl Up<'_> {
+    /// Returns the record of the environment.
+    fn record(&self) -> Result<Option<Record>, Failure> {
+        let record = match self.boxes.find(&self.name) {
+            Err(RecordError::NoBox(_)) => return Ok(None),
+            found => found?,
+        };
+        if record.project.as_deref() == Some(self.project.path()) {
+            return Ok(Some(record));
+        }
+        let other = match &record.project {
+            Some(other) => format!("the project {}", other.display()),
+            None => "another box".to_owned(),
+        };
+        let message =
+            format!("the name {} of this project's environment belongs to {other}", self.name);
+        let help =
+            "rename the directory of one of the projects, or remove that box: `boxlaunch rm`";
+        Err(Failure::new((ErrorCode::NameTaken, help), shown(&message)))
+    }
+
+    /// Starts an environment that does not exist yet.
+    fn first(&self) -> Result<u8, Failure> {
+        self.check_around()?;
+        let own = self.own_boxfile()?;
+        let named = self.args.subject.clone().or_else(|| own.as_ref().map(|it| it.0.clone()));
+        let Some(named) = named else { return Err(self.no_box()) };
+        let boxfile = own.filter(|_| self.args.subject.is_none()).map(|it| it.1);
+        match self.found(&named, boxfile.is_some())? {
+            Ok(found) => self.start(self.command(&found.subject, boxfile)),
+            Err(code) => Ok(code),
+        }
+    }
+
+    /// Returns the error of a project without a box.
+    fn no_box(&self) -> Failure {
+        let path = self.project.path();
+        let around = path.ancestors().skip(1).find(|it| it.join(BOXFILES[0]).is_file());
+        let around = around.map(|it| format!("`boxlaunch up {}`; or ", shell_word(it)));
+        let help = format!(
+            "{}name a box: `boxlaunch up --box BOX`; or write a Boxfile: `boxbuild init IMAGE`",
+            around.unwrap_or_default()
+        );
+        let message = format!("{} has no Boxfile", path.display());
+        Failure::new((ErrorCode::Usage, shown(&help)), shown(&message))
+    }
+
+    /// Refuses an environment in or around the project of another one, because both would write to the same files.
+    fn check_around(&self) -> Result<(), Failure> {
+        let path = self.project.path();
+        let overlaps = |it: &&Record| {
+            it.name != self.name
+                && it
+                    .project
+                    .as_deref()
+                    .is_some_and(|it| path.starts_with(it) || it.starts_with(path))
+        };
+        let all = self.boxes.all()?;
+        let Some(other) = all.iter().find(overlaps) else { return Ok(()) };
+        let place = other.project.as_deref().unwrap_or(path).display();
+        let message = format!(
+            "{} overlaps with {place}, the project of the environment {}",
+            path.display(),
+            other.name
+        );
+        let help = format!(
+            "use that one: `boxlaunch up {}`; or remove it: `boxlaunch rm --all-data {}`",
+            shell_word(place.to_string()),
+            other.name
+        );
+        Err(usage(&message, &help))
+    }
+
+    /// Starts an environment that has ended.
+    fn again(&self, record: &Record) -> Result<u8, Failure> {
+        self.check_given()?;
+        let _alone = self.boxes.updating(&self.name)?;
+        let (named, boxfile) = self.next_box(record)?;
+        let found = match named {
+            Some(named) => match self.found(&named, boxfile.is_some())? {
+                Ok(found) => found,
+                Err(code) => return Ok(code),
+            },
+            None => box_of(record, &self.args.store)?,
+        };
+        let mut start = if self.args.forget {
+            let mut start = self.command(&found.subject, boxfile);
+            start.arg("--afresh");
+            start
+        } else {
+            self.check_asked(record, &found)?;
+            let mut options = check_with(record, &found.opened)?;
+            options.retain(|it| !it.starts_with("--boxfile="));
+            options.extend(boxfile.map(|it| format!("--boxfile={it}")));
+            repeat::command(&found.subject, &self.name, &options, self.args.json)
+        };
+        start.arg("--again");
+        self.start(start)
+    }
+
+    /// Returns the next box of an environment, and the digest of the project's Boxfile if that declares it. `None` for the box that it
+    /// had. A Boxfile that has changed since a user has permitted it may ask for what only the user can read, such as another image,
+    /// so it is not even built.
+    fn next_box(&self, record: &Record) -> Result<(Option<PathBuf>, Option<Digest>), Failure> {
+        if self.args.subject.is_some() {
+            return Ok((self.args.subject.clone(), None));
+        }
+        let own = self.own_boxfile()?.filter(|_| record.boxfile.is_some());
+        let Some((path, digest)) = own else { return Ok((None, None)) };
+        if record.boxfile != Some(digest) && !self.args.accept && !self.args.forget {
+            let message = format!(
+                "{} has changed since you permitted it; a box can write to it, too",
+                path.display()
+            );
+            let help = "look at the change, for example with `git diff`; `boxlaunch up --accept` permits it";
+            return Err(Failure::new((ErrorCode::Usage, help), shown(&message)));
+        }
+        Ok((Some(path), Some(digest)))
+    }
+
+    /// Returns to an environment that runs.
+    fn running(&self, record: &Record) -> Result<u8, Failure> {
+        let is_plain = !(self.args.forget || self.args.accept || self.args.writable_git);
+        if !self.given.is_empty() || self.args.subject.is_some() || !is_plain {
+            let message = format!("{} runs with the box and the options of its start", self.name);
+            let help = "stop it first: `boxlaunch down`, then `boxlaunch up` with these words";
+            return Err(usage(&message, help));
+        }
+        let own = self.own_boxfile()?.filter(|_| record.boxfile.is_some());
+        if own.is_some_and(|it| record.boxfile != Some(it.1)) && !is_quiet() {
+            notice(CHANGED);
+        }
+        self.say("running")
+    }
+
+    /// Refuses options for an environment that has its own.
+    fn check_given(&self) -> Result<(), Failure> {
+        if self.args.forget || (self.given.is_empty() && !self.args.writable_git) {
+            return Ok(());
+        }
+        let message = format!("{} has the options of its first start", self.name);
+        Err(usage(
+            &message,
+            "leave them out; or add --forget, which starts it with those of this command line alone",
+        ))
+    }
+
+    /// Refuses a box that asks for more than the one that the environment had. What that one asks for was permitted by a user.
+    fn check_asked(&self, record: &Record, found: &repeat::Found) -> Result<(), Failure> {
+        if found.opened.digest == record.digest || self.args.accept {
+            return Ok(());
+        }
+        let before = box_of(record, &self.args.store)?;
+        let more = asked(before.opened.plan(), found.opened.plan());
+        if more.is_empty() {
+            return Ok(());
+        }
+        let message =
+            format!("the box of {} has changed, and asks for more than before:{more}", self.name);
+        let help = "`boxlaunch up --accept` permits that";
+        Err(Failure::new((ErrorCode::Usage, help), message))
+    }
+
+    /// Returns the project's Boxfile and its digest. `None` if there is none. A link could lead to another project's.
+    fn own_boxfile(&self) -> Result<Option<(PathBuf, Digest)>, Failure> {
+        let at = |it: &str| self.project.path().join(it);
+        let Some(path) = BOXFILES.map(at).into_iter().find(|it| it.symlink_metadata().is_ok())
+        else {
+            return Ok(None);
+        };
+        let text = read_file(&path, Links::Refuse, MAX_BOXFILE);
+        let text = text.map_err(|error| OsError::file("read", &path)(error.into()))?;
+        Ok(Some((path, Digest::of(&text))))
+    }
+
+    /// Finds a box, or builds that of a Boxfile, and brings it to this host. `is_own` is whether it is the Boxfile of the project, to
+    /// which the box can write. Returns an exit code if boxbuild or the pull has failed.
+    fn found(&self, named: &Path, is_own: bool) -> Result<Result<repeat::Found, u8>, Failure> {
+        let (store, registries) = (&self.args.store, &self.args.registries);
+        let reference = if is_boxfile(named) {
+            let checkout = is_own.then(|| self.project.path());
+            match image::build_boxfile((named, checkout), (store, registries), self.args.json)? {
+                Ok(digest) => digest.to_string().into(),
+                Err(code) => return Ok(Err(code)),
+            }
+        } else {
+            named.to_owned()
+        };
+        let run = RunArgs {
+            subject: BoxArgument { reference, store: store.clone() },
+            registries: registries.clone(),
+            json: self.args.json,
+            ..repeat::parsed(&self.name, &[])?
+        };
+        if let Some(code) = pull::before(&run)? {
+            return Ok(Err(code));
+        }
+        run.load()?;
+        // A box could replace what is at a path in its project.
+        let (opened, _held) = run.open()?;
+        let directory = opened.places.directory.to_string_lossy();
+        let found = repeat::exactly(opened.digest, &directory, store);
+        let lost = || {
+            let message = format!("the box {} is not there any more", opened.digest);
+            Failure::new((ErrorCode::BoxNotFound, "run this command again"), message)
+        };
+        found.map(Ok).ok_or_else(lost)
+    }
+
+    /// Returns the command that starts the environment with the options of the command line.
+    fn command(&self, subject: &BoxArgument, boxfile: Option<Digest>) -> Command {
+        let mut start = repeat::command(subject, &self.name, &self.options(), self.args.json);
+        start.args(boxfile.map(|it| format!("--boxfile={it}")));
+        start.args(&self.given);
+        start
+    }
+
+    /// Returns the options that every environment has.
+    fn options(&self) -> Vec<String> {
+        // The path of a project is UTF-8.
+        let project = format!("--project={}", self.project.path().display());
+        let writable = self.args.writable_git.then(|| "--writable-git".to_owned());
+        [project].into_iter().chain(writable).collect()
+    }
+
+    fn start(&self, mut start: Command) -> Result<u8, Failure> {
+        let signals = StopSignals::block()?;
+        let (output, code) = detach::follow(&mut start, &signals)?;
+        let code = code();
+        if code == exit::DONE {
+            return self.say("started");
+        }
+        if self.args.json {
+            print(&String::from_utf8_lossy(&output))?;
+        }
+        Ok(code)
+    }
+
+    /// Prints the name of the environment, which runs, and the addresses of its ports.
+    fn say(&self, result: &str) -> Result<u8, Failure> {
+        let record = self.boxes.find(&self.name)?;
+        if self.args.json {
+            let Record { name, project, digest, published, .. } = &record;
+            let object = json!({
+                "name": name, "project": project, "box": digest, "result": result, "published": published,
+            });
+            print(&json_line(&object)?)?;
+            return Ok(exit::DONE);
+        }
+        if !is_quiet() {
+            for port in &record.published {
+                notice(&format!("boxlaunch: http://{} leads to port {}\n", port.host, port.guest));
+            }
+        }
+        print(&format!("{}\n", self.name))?;
+        Ok(exit::DONE)
+    }
+}
+
+/// Lists what a later box asks for and an earlier one does not, one on each line. The size of the VM has limits of its own.
+fn asked(before: &RunPlan, now: &RunPlan) -> String {
+    // The volumes of an environment have its name, whatever the name of the box.
+    let now = RunPlan { name: before.name.clone(), ..now.clone() };
+    let changes = before.permission_changes(&now).into_iter();
+    let more = changes.filter(|it| it.effect != Effect::Less && it.field != "vm");
+    let line = |it: box_contract::permissions::PermissionChange| {
+        let [a, b] = [it.a, it.b].map(|it| it.unwrap_or_else(|| "-".to_owned()));
+        format!("\n  {}: {a} → {b}", it.field)
+    };
+    more.map(line).collect()
+}
+
+/// Returns whether a path leads to a Boxfile, and not to a box: to a file with a name or an extension of Boxfiles.
+fn is_boxfile(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let is_named =
+        name.starts_with(BOXFILES[0]) || name.ends_with(".kdl") || name.ends_with(".toml");
+    is_named && path.is_file()
+}

@@ -1,0 +1,62 @@
+//! `boxlaunch up`: the environment of a project.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::LazyLock;
+
+use crate::scenario::{Scenario, Step, UNHURRIED, bake, sleeping, tools};
+
+/// Makes a project with a repository, and a file of the user beside it.
+const PROJECT: &str = r#"
+exec 2>&1; export HOME=/home/me; page=/home/me/page; mkdir -p $page/sub $page/.git/objects; cd $page
+echo 'ref: refs/heads/main' >.git/HEAD; echo '[core]' >.git/config; echo key >/home/me/key; chown -R 0:0 /home
+"#;
+/// The project is at its path, and what was written stays. A box changes nothing that git starts on the host, and sees nothing else of it.
+const DAYS: &str = r#"
+boxlaunch up --box /small 2>&1 | grep -v 'verified\|made the'; boxlaunch up
+cd sub; boxlaunch exec . pwd; boxlaunch exec . -- sh -c 'echo from the box >../made'; cd ..; cat made
+boxlaunch exec -u 0 . -- sh -c 'exec 2>&1; for it in hooks/pre-commit config; do echo evil >>.git/$it; done; mv .git .old; mv .git/hooks .git/old; rm -rf .git/config; echo index >.git/index; ls /home/me /home; cat /etc/gitconfig; ls -A .git'
+ls -A .git .git/hooks; cat .git/config
+boxlaunch exec -u 0 . -- sh -c 'echo installed >/x; echo kept >/data/x; sync'; boxlaunch down; boxlaunch down; boxlaunch ps -a | tr -s ' ' | cut -d' ' -f1,2
+boxlaunch exec . cat /x /data/x; boxlaunch reset; boxlaunch exec . cat /x /data/x
+boxlaunch volume ls | tr -s ' ' | cut -d' ' -f1; boxlaunch rm -f page-4a05; boxlaunch rm --all; boxlaunch rm; boxlaunch rm -f --all-data; ls; boxlaunch volume ls; boxlaunch ps -a -n
+"#;
+/// A box that asks for more is not started, and options are taken once.
+const ASKED: &str = r#"
+boxlaunch up -q --box /small -p 8080:80; boxlaunch up -q -p 8081:80; boxlaunch up --forget; boxlaunch network . | head -n 1; boxlaunch down
+boxlaunch up -q -p 8081:80; boxlaunch up -q --box /netted; boxlaunch up -q --box /other; boxlaunch port . | grep -c 8080; boxlaunch down
+boxlaunch up -q --box /netted --accept; boxlaunch port . | grep -c 8080; boxlaunch network . | grep allow; boxlaunch down
+boxlaunch up -q --forget --box /netted; boxlaunch port . | grep -c 8080; boxlaunch inspect --json page-4a05 | grep -o '"project":"[^"]*"'; boxlaunch update page-4a05 /small; boxlaunch run -q -d --name page-4a05 --replace /small
+boxlaunch up -q sub --box /small; cd sub; boxlaunch up -q; cd ../..; boxlaunch exec . true; boxlaunch up --box /small; cd /; boxlaunch up --box /small; boxlaunch rm -f --all-data $(boxlaunch ps -n)
+mkdir /tmp/open; chmod 777 /tmp/open; boxlaunch up --box /small /tmp/open; mkdir -p /home/me/bare; boxlaunch up -q /home/me/bare; cd $page; echo 'gitdir: ../key' >/home/me/bare/.git; boxlaunch up -q --box /small /home/me/bare
+"#;
+
+static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
+    let tools = tools();
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    testbed::hello::write_images(&tools.programs.hello_agent, &at("images")).unwrap();
+    let disk = "disk \"16MiB\"\nvolume \"data\" guest=\"/data\"\n";
+    let netted = format!("{disk}network \"filtered\" {{\n    allow \"a.test.example\"\n}}\n");
+    let boxes = [("small", disk), ("netted", &netted), ("other", disk)];
+    let host = boxes.into_iter().fold(tools.host.clone(), |host, (name, more)| {
+        let file = at(&format!("Boxfile.{name}"));
+        fs::write(&file, sleeping(name) + more).unwrap();
+        bake(&file, &tools.programs.box_init, &at(name));
+        host.file(at(name), format!("/{name}"))
+    });
+    let scenario = [("days", DAYS), ("asked", ASKED)].into_iter();
+    let scenario = scenario.fold(Scenario::default(), |scenario, (name, script)| {
+        scenario.script(UNHURRIED, name, &format!("ifconfig lo 127.0.0.1 up; {PROJECT}{script}"))
+    });
+    scenario.start(&host)
+});
+
+#[test]
+#[ignore = "one of the longer boots"]
+fn a_project_has_a_box_that_is_there_again_tomorrow() {
+    for name in ["days", "asked"] {
+        let Step { stdout, .. } = &STEPS[name];
+        insta::assert_snapshot!(name, stdout);
+    }
+}
