@@ -22,8 +22,8 @@ const CONFIG: &str = "config";
 const CONFIG_OF_WORKTREE: &str = "config.worktree";
 /// The file with the path of the repository that has the hooks and the `config` of a worktree.
 const COMMON: &str = "commondir";
-/// The content of that file that leads nowhere else.
-const OWN: &str = ".\n";
+/// The content of that file that leads nowhere else. Without the slash, libgit2 finds no repository.
+const OWN: &str = "./";
 /// Any of these makes a directory a repository that a box may have damaged, or may complete.
 const PARTS: [&str; 4] = ["HEAD", "objects", HOOKS, CONFIG];
 /// The setting that makes git read `config.worktree`.
