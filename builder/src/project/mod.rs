@@ -19,13 +19,11 @@ use host_fs::known::Known;
 use host_fs::publish::parent_of;
 use host_fs::read::{Links, open_regular, read_open_prefix};
 
+pub use ::checkout::BOXFILES as NAMES;
 pub use checkout::{Checkout, CheckoutError};
 pub use locked::{Declarations, Mismatch, Named, Target};
 pub use lockfile::{LockFile, LockFileError, LockPlace};
 pub use pins::{Pins, Variant};
-
-/// The file names of a Boxfile, in the order of the search.
-pub const NAMES: [&str; 3] = ["Boxfile", "Boxfile.kdl", "Boxfile.toml"];
 
 /// The suffix of a lock's file name.
 pub const LOCK_ENDING: &str = ".lock";

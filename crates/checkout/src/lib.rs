@@ -6,6 +6,9 @@ pub mod files;
 pub mod skill;
 pub mod skill_md;
 
+/// The file names of a Boxfile, in the order of the search.
+pub const BOXFILES: [&str; 3] = ["Boxfile", "Boxfile.kdl", "Boxfile.toml"];
+
 #[cfg(test)]
 mod tests {
     use std::path::Path;

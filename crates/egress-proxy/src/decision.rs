@@ -94,7 +94,8 @@ impl Display for Decision {
     }
 }
 
-/// Returns the target of a connection as text: `HOST:PORT`, without what is not known.
+/// Returns the target of a connection as text: `HOST:PORT`, or `HOST` if the port is not known, and `a request` instead of an unknown
+/// host.
 pub fn target(host: Option<&str>, port: Option<u16>) -> String {
     let port = port.map(|port| format!(":{port}")).unwrap_or_default();
     format!("{}{port}", host.unwrap_or("a request"))

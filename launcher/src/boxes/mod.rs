@@ -302,8 +302,8 @@ impl Boxes {
         absent(lock, |path| fs::remove_file(path))
     }
 
-    /// Removes the oldest records of ended boxes beyond [`MAX_ENDED`], except those of boxes with a disk and of environments. The caller has locked
-    /// the directory of the records.
+    /// Removes the oldest records of ended boxes beyond [`MAX_ENDED`]. Records of environments and of boxes with a disk stay. The
+    /// caller has locked the directory of the records.
     fn prune(&self) {
         let names = names(&self.directory).unwrap_or_default();
         if names.len() <= MAX_ENDED {

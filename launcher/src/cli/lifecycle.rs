@@ -41,13 +41,27 @@ pub(crate) struct StopArgs {
     /// Stop all boxes that have not ended.
     #[arg(short, long, conflicts_with = "names")]
     all: bool,
+    #[command(flatten)]
+    grace: GraceOption,
+    /// Print one JSON object with the names of the boxes that were stopped.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// How long programs of a box may take when the box is stopped.
+#[derive(Debug, clap::Args)]
+pub(super) struct GraceOption {
     /// How many seconds programs may take to end before they are killed.
     #[arg(short = 't', long, visible_aliases = ["time", "timeout"], value_name = "SECONDS", default_value_t = 10)]
     #[arg(value_parser = seconds(0), allow_negative_numbers = true)]
     grace: u32,
-    /// Print one JSON object with the names of the boxes that were stopped.
-    #[arg(long)]
-    pub(crate) json: bool,
+}
+
+impl GraceOption {
+    /// Returns the time.
+    pub(super) fn time(&self) -> Duration {
+        Duration::from_secs(self.grace.into())
+    }
 }
 
 /// Sends a signal to the agents of boxes. When its agent ends, a box ends, unless it was started for a command.
@@ -126,7 +140,7 @@ pub(crate) fn stop(args: &StopArgs) -> Result<u8, Failure> {
     let names = named_or(&args.names, args.all, &boxes, |it| it.state != State::Ended)?;
     each(&names, args.json, |name| {
         let record = boxes.find(name)?;
-        Ok(end(&boxes, &record, Duration::from_secs(args.grace.into()))?)
+        Ok(end(&boxes, &record, args.grace.time())?)
     })
 }
 

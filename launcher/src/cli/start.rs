@@ -1,7 +1,5 @@
 //! `boxlaunch start` and `restart`: boxes that have ended run again, with what they have written.
 
-use std::time::Duration;
-
 use box_contract::{ErrorCode, exit};
 use box_layout::OpenBox;
 use boxlaunch::boxes::{Boxes, Record, State};
@@ -13,10 +11,10 @@ use vmm::signals::StopSignals;
 use super::detach;
 use super::environment::names_of;
 use super::error::Failure;
-use super::lifecycle::{each, end};
+use super::lifecycle::{GraceOption, each, end};
 use super::paths;
 use super::repeat::{box_of, check_sources, command, not_repeatable, options, parsed};
-use super::run::{self, RunArgs, seconds};
+use super::run::{self, RunArgs};
 use super::secrets;
 
 /// Starts boxes again that were stopped or have ended.
@@ -44,10 +42,8 @@ pub(crate) struct StartArgs {
 pub(crate) struct RestartArgs {
     #[command(flatten)]
     pub(crate) start: StartArgs,
-    /// How many seconds programs may take to end before they are killed.
-    #[arg(short = 't', long, visible_aliases = ["time", "timeout"], value_name = "SECONDS", default_value_t = 10)]
-    #[arg(value_parser = seconds(0), allow_negative_numbers = true)]
-    grace: u32,
+    #[command(flatten)]
+    grace: GraceOption,
 }
 
 /// Runs `boxlaunch start`.
@@ -57,7 +53,7 @@ pub(crate) fn start(args: &StartArgs) -> Result<u8, Failure> {
 
 /// Runs `boxlaunch restart`.
 pub(crate) fn restart(args: &RestartArgs) -> Result<u8, Failure> {
-    let grace = Duration::from_secs(args.grace.into());
+    let grace = args.grace.time();
     args.start.each(|boxes, name| {
         let record = boxes.find(name)?;
         // Nothing is stopped that could not be started again.

@@ -78,8 +78,8 @@ pub struct Repository {
 }
 
 impl Repository {
-    /// Finds the repository of the project at `project`, a path without links. `None` if the project has none. Makes the directory
-    /// of hooks, if it is missing, so that a box cannot make it.
+    /// Finds the repository of the project at `project`, a path without links. `None` if the project has none. Makes what
+    /// is missing of the files and directories that a box may only read, so that the box cannot make them.
     ///
     /// # Errors
     /// [`GitError`].

@@ -11,7 +11,7 @@ use host_fs::trust::{Stranger, Trusted};
 use host_fs::way::Way;
 
 pub use git::{GitError, Repository};
-pub use name::name_of;
+pub use name::{name_of, volume_prefix};
 
 /// Why a directory can be no project.
 #[derive(Debug, thiserror::Error)]

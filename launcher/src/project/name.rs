@@ -19,6 +19,12 @@ pub fn name_of(path: &Path) -> String {
     format!("{base}-{}", &hash[..DIGITS])
 }
 
+/// Returns the start of the names of an environment's own volumes on this host. No box can have a name with `_`, so the Boxfile of
+/// another box cannot declare one of them.
+pub fn volume_prefix(environment: &str) -> String {
+    format!("{environment}_")
+}
+
 /// Returns a name's letters in lower case, with one hyphen for each run of other characters than letters and digits.
 fn base(name: &str) -> String {
     let words = name.to_lowercase();

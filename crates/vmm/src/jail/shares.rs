@@ -148,8 +148,8 @@ pub(super) fn place(root: &Path, copies: &[OwnedFd], shares: &[ServedShare]) -> 
     Ok(())
 }
 
-/// Remounts what is kept of writable shares read-only, and the directories above it, so that they are mount points, which cannot be
-/// moved ([rename(2)](https://man7.org/linux/man-pages/man2/rename.2.html)).
+/// Remounts the kept files and directories of writable shares read-only. Also remounts the directories above them, because a mount
+/// point cannot be moved ([rename(2)](https://man7.org/linux/man-pages/man2/rename.2.html)).
 ///
 /// # Errors
 /// The first file or directory that cannot be remounted, with the reason.

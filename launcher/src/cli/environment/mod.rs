@@ -17,6 +17,7 @@ use box_contract::{ErrorCode, RunPlan, exit};
 use box_digest::Digest;
 use boxlaunch::boxes::{self, Boxes, Record, RecordError, State};
 use boxlaunch::project::{GitError, Project, ProjectError};
+use checkout::BOXFILES;
 use cli_common::store::{BoxArgument, StoreOption};
 use cli_registry::RegistryOptions;
 use host_fs::OsError;
@@ -39,8 +40,6 @@ pub(super) use identity::{GITCONFIG, gitconfig};
 pub(super) use removal::{check_kept, remove_volumes};
 pub(super) use reset::{DownArgs, ResetArgs, down, reset};
 
-/// The files of a project that can declare its box, as boxbuild finds them.
-const BOXFILES: [&str; 3] = ["Boxfile", "Boxfile.kdl", "Boxfile.toml"];
 /// The greatest size of a Boxfile that is compared, in bytes.
 const MAX_BOXFILE: u64 = 16 << 20;
 
@@ -125,17 +124,17 @@ impl UpArgs {
 
     fn project(&self, boxes: &Boxes) -> Result<Project, Failure> {
         if let Some(directory) = &self.directory {
-            return found(directory);
+            return project_at(directory);
         }
         match here::around(boxes)?.and_then(|it| it.project) {
-            Some(project) => found(&project),
-            None => found(Path::new(".")),
+            Some(project) => project_at(&project),
+            None => project_at(Path::new(".")),
         }
     }
 }
 
 /// Finds the project in a directory.
-pub(super) fn found(directory: &Path) -> Result<Project, Failure> {
+pub(super) fn project_at(directory: &Path) -> Result<Project, Failure> {
     let trusted = Trusted::of_user(|name| env::var_os(name));
     Ok(Project::find(directory, &homes(), &trusted)?)
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use boxlaunch::boxes::{Boxes, Record};
 use boxlaunch::mounts::volumes::Volumes;
+use boxlaunch::project::volume_prefix;
 use safe_text::shown;
 
 use crate::cli::error::{Failure, usage};
@@ -33,7 +34,7 @@ fn lost(state: &Path, record: &Record) -> Result<String, Failure> {
 /// Returns the volumes that boxes of an environment have declared.
 fn of_environment(state: &Path, name: &str) -> Result<Vec<String>, Failure> {
     let (all, _) = Volumes::new(state).all()?;
-    let start = format!("{name}_");
+    let start = volume_prefix(name);
     Ok(all.into_iter().map(|it| it.name).filter(|it| it.starts_with(&start)).collect())
 }
 

@@ -1,7 +1,6 @@
 //! `boxlaunch down` and `boxlaunch reset`.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use box_contract::ErrorCode;
 use boxlaunch::boxes::{Boxes, Record, State};
@@ -9,11 +8,10 @@ use cli_common::store::StoreOption;
 use safe_text::shown;
 use vmm::signals::StopSignals;
 
-use super::{found, here};
+use super::{here, project_at};
 use crate::cli::error::Failure;
-use crate::cli::lifecycle::{each, end};
+use crate::cli::lifecycle::{GraceOption, each, end};
 use crate::cli::paths;
-use crate::cli::run::seconds;
 use crate::cli::start::StartArgs;
 
 /// Stops the environment of a project, which `boxlaunch up` starts again.
@@ -23,10 +21,8 @@ pub(crate) struct DownArgs {
     /// The directory of the project [default: that of the environment around the current directory].
     #[arg(value_name = "DIR")]
     directory: Option<PathBuf>,
-    /// How many seconds programs may take to end before they are killed.
-    #[arg(short = 't', long, visible_aliases = ["time", "timeout"], value_name = "SECONDS", default_value_t = 10)]
-    #[arg(value_parser = seconds(0), allow_negative_numbers = true)]
-    grace: u32,
+    #[command(flatten)]
+    grace: GraceOption,
     /// Print one JSON object with the name of the box that was stopped.
     #[arg(long)]
     pub(crate) json: bool,
@@ -41,10 +37,8 @@ pub(crate) struct ResetArgs {
     /// The boxes' names [default: the environment of the current directory].
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// How many seconds programs may take to end before they are killed.
-    #[arg(short = 't', long, visible_aliases = ["time", "timeout"], value_name = "SECONDS", default_value_t = 10)]
-    #[arg(value_parser = seconds(0), allow_negative_numbers = true)]
-    grace: u32,
+    #[command(flatten)]
+    grace: GraceOption,
     /// Print one JSON object with the names of the boxes.
     #[arg(long)]
     pub(crate) json: bool,
@@ -58,7 +52,7 @@ pub(crate) fn down(args: &DownArgs) -> Result<u8, Failure> {
     let name = match &args.directory {
         None => here::named(&boxes, None)?,
         Some(directory) => {
-            let project = found(directory)?;
+            let project = project_at(directory)?;
             let around = boxes.environment_around(project.path())?;
             around.map(|it| it.name).ok_or_else(|| none(&project.path().display().to_string()))?
         }
@@ -66,7 +60,7 @@ pub(crate) fn down(args: &DownArgs) -> Result<u8, Failure> {
     each(&[name], args.json, |name| {
         let record = boxes.find(name)?;
         if record.state != State::Ended {
-            end(&boxes, &record, Duration::from_secs(args.grace.into()))?;
+            end(&boxes, &record, args.grace.time())?;
         }
         Ok(())
     })
@@ -90,7 +84,7 @@ pub(crate) fn reset(args: &ResetArgs) -> Result<u8, Failure> {
         if runs {
             // Nothing is stopped that could not be started again.
             start.check(&record)?;
-            end(&boxes, &record, Duration::from_secs(args.grace.into()))?;
+            end(&boxes, &record, args.grace.time())?;
         }
         remove_disk(&boxes, &record)?;
         if runs { start.start(&boxes, name, &signals) } else { Ok(()) }

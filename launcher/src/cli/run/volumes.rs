@@ -7,6 +7,7 @@ use boxlaunch::mounts::guest_paths::{Taken, check_free};
 use boxlaunch::mounts::volumes::{
     DEFAULT_SIZE, Volume, VolumeError, VolumePlace, Volumes, check_once,
 };
+use boxlaunch::project::volume_prefix;
 use safe_text::{readable, shown};
 
 use super::options::RunArgs;
@@ -37,8 +38,7 @@ pub(in crate::cli) fn of_run(args: &RunArgs, plan: &RunPlan) -> Vec<VolumePlace>
 /// Returns the name of a declared volume on this host.
 fn name_of(args: &RunArgs, plan: &RunPlan, volume: &VolumePlan) -> String {
     match args.name.as_deref().filter(|_| args.project.is_some()) {
-        // No box can have a name with this character, so none can declare the volume.
-        Some(name) => format!("{name}_{}", volume.name),
+        Some(name) => volume_prefix(name) + &volume.name,
         None => plan.host_volume(volume),
     }
 }

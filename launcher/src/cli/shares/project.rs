@@ -7,7 +7,7 @@ use boxlaunch::mounts::shares::HostShare;
 use boxlaunch::project::Repository;
 use safe_text::shown;
 
-use crate::cli::environment::found;
+use crate::cli::environment::project_at;
 use crate::cli::error::Failure;
 use crate::cli::run::RunArgs;
 
@@ -15,7 +15,7 @@ use crate::cli::run::RunArgs;
 /// on this host, and may write to them, but not to what makes git start programs.
 pub(super) fn shares(args: &RunArgs) -> Result<Vec<HostShare>, Failure> {
     let Some(project) = &args.project else { return Ok(Vec::new()) };
-    let project = found(project)?;
+    let project = project_at(project)?;
     let path = project.path();
     if args.writable_git {
         let outside = Repository::outside_of(path);
