@@ -44,7 +44,9 @@ pub(crate) fn receive(
 ) -> Result<Vec<SecretFile>, InitError> {
     let mut files = Vec::new();
     let secrets = std::mem::take(&mut plan.secrets);
-    for (at, secret) in secrets.iter().enumerate() {
+    // The others stay on the host.
+    let own = secrets.iter().enumerate().filter(|(_, it)| it.delivery != SecretDelivery::Host);
+    for (at, secret) in own {
         let step = || format!("receive the secret {:?}", secret.name);
         let value = match channel.receive().step_with(step)? {
             Some(HostMessage::Secret(Secret { index, value })) if usize::from(index) == at => value,
@@ -53,6 +55,7 @@ pub(crate) fn receive(
         check_secret(&value, &secret.delivery).step_with(step)?;
         match &secret.delivery {
             SecretDelivery::Env => set(plan, secret, &value),
+            SecretDelivery::Host => {}
             SecretDelivery::File { path } => {
                 files.push(SecretFile { scope: secret.scope, path: path.clone(), value });
             }

@@ -1,8 +1,18 @@
-//! Unix sockets of the host to which programs of a box connect. `peers` is the server on the host and the client in the box.
+//! What boxes reach through the host: its Unix sockets, and HTTP APIs whose credentials it adds. `peers` is the server on the host, and
+//! the client of sockets in the box.
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::sync::LazyLock;
 
-use crate::scenario::{Scenario, UNHURRIED, bake, hello_checkout, sleeping, tools};
+use crate::page::{self, assert_page, blocks};
+use crate::scenario::{Scenario, Step, UNHURRIED, bake, hello_checkout, sleeping, tools};
+
+/// The page's `kdl` block is the service of the box `services`.
+const PAGE: &str = include_str!("../../docs/services.md");
+/// Starts the API of the page.
+const API: &str = "ifconfig lo 127.0.0.1 up; peers --serve-api 8443 >/tmp/api.log & api=$!; trap 'kill $api' EXIT; until grep -q ready /tmp/api.log; do sleep 0.1; done
+export SSL_CERT_FILE=/ca.pem KEY=sk-c4n4ry1";
 
 const DECLARED: &str = "share \"own\" guest=\"/run/own.sock\" component=\"business\"\n";
 /// Each component has its own network namespace, and no network. The server echoes what it gets after the client has ended its
@@ -25,22 +35,122 @@ run -v $of_run:/x 2>&1 | sed 's/boxlaunch-[0-9a-f]*/boxlaunch-RUN/g'; run -v /ec
 run -v /docker.sock:/x; boxlaunch rm -f one; kill $echo $own $docker
 "#;
 
-#[test]
-#[ignore = "one of the longer boots"]
-fn programs_of_a_box_reach_the_sockets_that_its_start_gives() {
+/// Uses the API of the page from a box without a network device, and searches for the credential in the memory of the VM.
+const SERVICES: &str = r#"
+exec 2>&1; printf %s $KEY >/tmp/key; boxlaunch inspect /services | grep -E '(service|secret) '
+boxlaunch run -q --secret MODEL_KEY=file:/tmp/key /services -- true; boxlaunch run -q --secret MODEL_KEY=file:/tmp/key --network-local 10.0.0.1 /services -- true
+start() { boxlaunch run -q -d --name "$1" --secret MODEL_KEY=file:/tmp/key "$2" "$3" /services; }; start api --network-local 127.0.0.1:8443
+inside() { boxlaunch exec --in "$@"; }
+inside agent api -- sh -c 'wget -qO- --header "Authorization: Bearer own" --header "X-Own: 1" $MODEL_URL/echo | tr -d "\r" | grep -v "^user\|^$" | sort; wget -qO- --post-data=hello $MODEL_URL/messages/count?a=b; echo
+for path in /files /echo/../files /echo%2f..%2ffiles //echo; do wget -qO- "$MODEL_URL$path" 2>&1; done; ls /sys/class/net; env | grep -c c4n4ry'
+inside business api -- sh -c 'echo url $MODEL_URL; nc -w 1 198.18.0.1 8101 </dev/null || echo not the service of business'
+vmm=$(boxlaunch inspect --json api | sed 's/.*"vmm":\([0-9]*\),"protocol.*/\1/'); peers --search $vmm sk-c4n4ry1 MODEL_URL
+boxlaunch network api; (timeout 2 boxlaunch events --since 100s | cut -d' ' -f2- | grep connection | sed 's/[0-9]* bytes/N bytes/; s/[0-9]* received/N received/') 2>/dev/null
+boxlaunch stop api; boxlaunch start api 2>/dev/null; inside agent api -- sh -c 'wget -qO- --post-data=again $MODEL_URL/messages'; echo; boxlaunch rm -f api
+start none --network none; inside agent none -- sh -c 'wget -qO- $MODEL_URL/echo'; boxlaunch rm -f none
+unset SSL_CERT_FILE; start untrusted --network-local 127.0.0.1; inside agent untrusted -- sh -c 'wget -qO- $MODEL_URL/echo'; boxlaunch network untrusted | tail -n 1; boxlaunch rm -f untrusted
+printf short >/tmp/key; start short --network-local 127.0.0.1; sed 's/Bearer.*//' /tmp/api.log
+"#;
+
+static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let tools = tools();
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
     hello_checkout(dir.path());
     fs::copy(&tools.programs.peers, at("peers")).unwrap();
     let tooled = "namespaces net=#true\n    file \"peers\" to=\"/peers\" mode=\"0755\"\n    limits";
-    let text = sleeping("sockets").replace("limits", tooled) + DECLARED;
-    fs::write(at("Boxfile"), text).unwrap();
-    bake(&at("Boxfile"), &tools.programs.box_init, &at("sockets"));
-    let host = tools.host.clone().file(&tools.programs.peers, "/bin/peers");
-    let host = host.file(at("sockets"), "/sockets");
-    let steps = Scenario::default().script(UNHURRIED, "sockets", SOCKETS).start(&host);
-    insta::assert_snapshot!(steps["sockets"].stdout, @"
+    let sockets = sleeping("sockets").replace("limits", tooled) + DECLARED;
+    let page = blocks(PAGE, "kdl").join("\n");
+    let apart = sleeping("services").replace("limits", "namespaces net=#true\n    limits");
+    let services = format!("{apart}network \"cap-only\"\n{page}\n");
+    let mut host = tools.host.clone().file(&tools.programs.peers, "/bin/peers");
+    host = host.file(test_server::roots(), "/ca.pem");
+    for (name, text) in [("sockets", sockets), ("services", services)] {
+        fs::write(at("Boxfile"), text).unwrap();
+        bake(&at("Boxfile"), &tools.programs.box_init, &at(name));
+        host = host.file(at(name), format!("/{name}"));
+    }
+    let page = page::script(PAGE, &format!("{API}\nln -s /services agent.box"));
+    Scenario::default()
+        .script(UNHURRIED, "sockets", SOCKETS)
+        .script(UNHURRIED, "services", &format!("{API}\n{SERVICES}"))
+        .script(UNHURRIED, "page", &page)
+        .start(&host)
+});
+
+#[test]
+#[ignore = "one of the longer boots"]
+fn the_page_of_services_shows_what_happens() {
+    assert_page(PAGE, &STEPS["page"]);
+}
+
+#[test]
+#[ignore = "one of the longer boots"]
+fn a_component_uses_an_api_and_never_has_its_credential() {
+    insta::assert_snapshot!(STEPS["services"].stdout, @r#"
+      service model        https://127.0.0.1:8443/v1: GET /echo, POST /messages*, with MODEL_KEY, for the agent
+      secret MODEL_KEY     not in the box: the host adds it to requests
+    error: the box wants to reach what is not on the internet (loopback): allow "127.0.0.1" port=8443
+      = help: add `--network-local 127.0.0.1:8443` if it may reach that; `--network none` starts it without a network
+    error: `--network-local 10.0.0.1` has no effect: no rule of the box allows that
+      = help: leave it out, or give it the address and the port of a rule; `boxlaunch network NAME allow` adds a rule to a box that runs
+
+    error: the box wants to reach what is not on the internet (loopback): allow "127.0.0.1" port=8443
+      = help: add `--network-local 127.0.0.1:8443` if it may reach that; `--network none` starts it without a network
+    api
+    GET /v1/echo HTTP/1.1
+    accept-encoding: identity
+    authorization: Bearer **********
+    host: 127.0.0.1:8443
+    x-own: 1
+    hello
+    wget: server returned error: HTTP/1.1 403 Forbidden
+    wget: server returned error: HTTP/1.1 400 Bad Request
+    wget: server returned error: HTTP/1.1 400 Bad Request
+    wget: server returned error: HTTP/1.1 400 Bad Request
+    lo
+    0
+    url
+    nc: can't connect to remote host (198.18.0.1): Network is unreachable
+    not the service of business
+    sk-c4n4ry1: not found
+    MODEL_URL: found
+    network "cap-only"
+    allowed although not on the internet: 127.0.0.1:8443
+    service model: 6 requests, 4 denied
+    denied so far:
+        127.0.0.1:8443: the service model does not allow GET /files; to allow it, add this to the service: allow "GET /files"
+        127.0.0.1:8443: servers could read the path in two ways: it has an empty part, `.`, `..`, or one of them or a slash as %XX, 3 times
+    connection api agent model: GET /echo, status 200 allowed, N bytes sent, N received
+    connection api agent model: POST /messages/count, status 200 allowed, N bytes sent, N received
+    connection api agent model: GET /files denied: the service model does not allow GET /files; to allow it, add this to the service: allow "GET /files"
+    connection api agent model: GET /echo/../files denied: servers could read the path in two ways: it has an empty part, `.`, `..`, or one of them or a slash as %XX
+    connection api agent model: GET /echo%2f..%2ffiles denied: servers could read the path in two ways: it has an empty part, `.`, `..`, or one of them or a slash as %XX
+    connection api agent model: GET //echo denied: servers could read the path in two ways: it has an empty part, `.`, `..`, or one of them or a slash as %XX
+    api
+    api
+    again
+    api
+    none
+    wget: server returned error: HTTP/1.1 403 Forbidden
+    none
+    untrusted
+    wget: server returned error: HTTP/1.1 502 Bad Gateway
+        127.0.0.1:8443: TLS has failed: invalid peer certificate: UnknownIssuer
+    untrusted
+    error: the secret MODEL_KEY cannot be handed over: it is shorter than 8 bytes, so it could not be told from other text of an answer
+      = help: give another value
+    ready
+    GET /v1/echo HTTP/1.1, a credential
+    POST /v1/messages/count?a=b HTTP/1.1, a credential
+    POST /v1/messages HTTP/1.1, a credential
+    "#);
+}
+
+#[test]
+#[ignore = "one of the longer boots"]
+fn programs_of_a_box_reach_the_sockets_that_its_start_gives() {
+    insta::assert_snapshot!(STEPS["sockets"].stdout, @"
     boxlaunch: /run/own.sock leads to the socket /own.sock
     boxlaunch: /deep/echo.sock leads to the socket /echo.sock
     one

@@ -8,7 +8,8 @@ mod component;
 
 use box_contract::{
     Budget, CapPlan, ComponentName, Layout, LogsPlan, NetworkPlan, PublishPlan, SandboxPlan,
-    ScratchPlan, SecretPlan, SharePlan, SkillMode, TaskPlan, Vm, VolumePlan, named_enum,
+    ScratchPlan, SecretPlan, ServicePlan, SharePlan, SkillMode, TaskPlan, Vm, VolumePlan,
+    named_enum,
 };
 use box_digest::Digest;
 use serde::{Deserialize, Serialize};
@@ -57,8 +58,12 @@ pub struct Boxfile {
     /// The ports that clients on the host can connect to, sorted, each once.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub publish: Vec<PublishPlan>,
-    /// The secrets that the launcher passes at run time, sorted by name. A Boxfile contains no values.
+    /// The secrets that the launcher passes at run time, sorted by name. A Boxfile contains no values. Those
+    /// of services stay on the host.
     pub secrets: Vec<SecretPlan>,
+    /// The HTTP APIs that components reach through the host, sorted by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<ServicePlan>,
     /// The task that the guest sees under `/task`.
     pub task: Option<TaskPlan>,
     /// The logs that are recorded under `/logs`.

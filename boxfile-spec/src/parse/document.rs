@@ -7,7 +7,7 @@ use crate::errors::DECLARATION_ERRORS;
 use crate::parse::checkout::{Checkout, Reach};
 use crate::parse::names::place_inside;
 use crate::parse::run::mounts::Placed;
-use crate::parse::run::secret::Secret;
+use crate::parse::run::service::Service;
 use crate::parse::{Children, Reader, budget, component, layout, read_fields, run, secrets, vm};
 use crate::schema::{self, Declaration};
 use crate::syntax::tree::Node;
@@ -23,6 +23,8 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, reach: &Reach, sink: &Sink) -
     let business = top.one_or(&schema::BUSINESS, "a box has at most one business application");
     let checkout = Checkout { reach, sink };
     let declared = run::secret::read(&top);
+    let services = run::service::read(&top);
+    run::service::check_variables([agent, business], &services, sink);
     secrets::check([agent, business], top.one(&schema::TASK), &declared, sink);
     let (agent, agent_memory) = component::agent(agent, sink);
     let (business, business_memory) = component::business(business, sink);
@@ -68,7 +70,8 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, reach: &Reach, sink: &Sink) -
         disk_bytes: run::mounts::disk(&top),
         network: run::network::read(&top),
         publish: run::publish::read(&top),
-        secrets: declared.into_iter().filter_map(Secret::plan).collect(),
+        secrets: run::service::secrets(declared, &services, sink),
+        services: services.into_iter().map(Service::plan).collect(),
         task: run::task::read(&top),
         logs: Reader::sole(
             &top,

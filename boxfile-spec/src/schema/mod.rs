@@ -271,6 +271,14 @@ pub(crate) enum Kind {
     Sha256,
     /// A ws or wss URL.
     SocketUrl,
+    /// The URL of an HTTP API.
+    ServiceUrl,
+    /// The name of a header line with a credential.
+    Header,
+    /// The text before a credential in a header line.
+    HeaderPrefix,
+    /// A method and a path with `*`.
+    Request,
     /// A reference to an image.
     Image,
     /// A path of the checkout, or an http or https URL.

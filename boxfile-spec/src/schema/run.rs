@@ -95,6 +95,22 @@ pub(crate) static PUBLISH: Declaration =
 pub(crate) static SECRET: Declaration = Declaration::keyed("secret", "name", Kind::Variable)
     .with_props(&[prop("path", Kind::SecretPath), default_prop("component", SCOPE, Word("agent"))]);
 
+pub(crate) static SERVICE: Declaration = Declaration::keyed("service", "name", Kind::Name)
+    .with_props(&[
+        required_prop("to", Kind::ServiceUrl),
+        prop("env", Kind::Variable),
+        default_prop("component", Kind::OneOf(&["agent", "business"]), Word("agent")),
+        default_prop("timeout", Kind::Duration, Duration(600_000)),
+    ])
+    .with_children(&[&HEADER, &ALLOW_REQUEST]);
+
+pub(crate) static HEADER: Declaration = Declaration::keyed("header", "name", Kind::Header)
+    .with_props(&[required_prop("secret", Kind::Variable), prop("prefix", Kind::HeaderPrefix)]);
+
+pub(crate) static ALLOW_REQUEST: Declaration =
+    Declaration::some("allow", ["request", "requests"], Kind::Request)
+        .with_count(Count::Repeatable);
+
 pub(crate) static TASK: Declaration = Declaration::new("task")
     .with_first(required("id", Kind::NonEmptyText))
     .with_props(&[

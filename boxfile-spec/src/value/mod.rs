@@ -4,7 +4,10 @@ mod path;
 mod peer;
 
 use box_contract::SkillMode;
-use box_contract::rules::{check_user, host_and_port, is_grpc_service, is_label, is_request_path};
+use box_contract::rules::{
+    RequestRule, ServiceUrl, check_user, host_and_port, is_credential_header, is_credential_prefix,
+    is_grpc_service, is_label, is_request_path,
+};
 use box_digest::Digest;
 use serde::de::value::{Error as Unknown, StrDeserializer};
 use serde::de::{DeserializeOwned, IntoDeserializer};
@@ -68,6 +71,22 @@ impl Read for String {
                 path::free(value, name, "no secret can be at", "/run/secrets/api-key")
             }
             Kind::SocketUrl => url(value, name, &["wss", "ws"]),
+            Kind::ServiceUrl => fitting(
+                value,
+                text(value, name)?,
+                |it| ServiceUrl::parse(it).is_some(),
+                "service-url",
+            ),
+            Kind::Header => {
+                let lower = text(value, name)?.to_ascii_lowercase();
+                fitting(value, &lower, is_credential_header, "header")
+            }
+            Kind::HeaderPrefix => {
+                fitting(value, text(value, name)?, is_credential_prefix, "header-prefix")
+            }
+            Kind::Request => {
+                fitting(value, text(value, name)?, |it| RequestRule::parse(it).is_some(), "request")
+            }
             Kind::PathOrUrl if is_url(value) => url(value, name, &["http", "https"]),
             Kind::PathOrUrl => path::outside(value, name),
             Kind::Peer => peer::read(value, name),

@@ -111,6 +111,7 @@ fn declared(
         network: boxfile.network.clone(),
         publish: boxfile.publish.clone(),
         secrets: boxfile.secrets.clone(),
+        services: boxfile.services.clone(),
         task: boxfile.task.clone(),
         logs: boxfile.logs,
         caps: boxfile.caps.clone(),
@@ -167,7 +168,7 @@ fn component_plan(
     let is_judged =
         |name: &str| component.decides(name) || files.is_some_and(|it| it.contains_key(name));
     let conventions = Conventions::of(flat, is_judged, packs)?;
-    let proxies = proxies(boxfile.network.mode, flat.component);
+    let proxies = addresses(boxfile, flat.component);
     let declared = Declared { files, component };
     let env = environment(config, account.home(), conventions, proxies, declared)?;
     let argv = argv(component, config);
@@ -226,13 +227,23 @@ pub(crate) fn image_words(declared: &Component, image: ImageConfig<'_>) -> Vec<S
     }
 }
 
-/// Returns the proxy variables, such as `HTTP_PROXY`, that point a component to its box's filter. Empty without a
-/// filter.
-fn proxies(mode: NetworkMode, component: ComponentName) -> Vec<(&'static str, String)> {
-    match mode {
+/// Returns the variables that point a component to its box's filter, such as `HTTP_PROXY`, and those with the addresses of its
+/// services.
+fn addresses(boxfile: &Boxfile, component: ComponentName) -> Vec<(String, String)> {
+    let mut proxies = match boxfile.network.mode {
         NetworkMode::Filtered => network::variables(component),
         NetworkMode::None | NetworkMode::Shared | NetworkMode::CapOnly => Vec::new(),
+    };
+    let own = (0..).zip(&boxfile.services).filter(|(_, it)| it.component == component);
+    let mut services = own.peekable();
+    if services.peek().is_some() {
+        proxies = network::past_proxy(component, proxies);
     }
+    let proxies = proxies.into_iter().map(|(name, value)| (name.to_owned(), value));
+    let urls = services.filter_map(|(number, it)| {
+        Some((it.env.clone()?, network::service_url(component, number)))
+    });
+    proxies.chain(urls).collect()
 }
 
 /// The declared variables of a component.
@@ -242,12 +253,12 @@ struct Declared<'a> {
 }
 
 /// Returns `NAME=value` entries, sorted by name, each name once. In ascending precedence: the image's variables and
-/// conventions, the proxy variables, which the image cannot know, and the declared variables.
+/// conventions, the addresses in the box, which the image cannot know, and the declared variables.
 fn environment(
     image: ImageConfig<'_>,
     home: &str,
     conventions: Conventions,
-    proxies: Vec<(&'static str, String)>,
+    addresses: Vec<(String, String)>,
     declared: Declared<'_>,
 ) -> Result<Vec<String>, ComposeError> {
     let mut env = BTreeMap::from([("PATH".to_owned(), SEARCH_PATH.to_owned())]);
@@ -259,7 +270,7 @@ fn environment(
         *path = conventions.path.into_iter().chain(own).collect::<Vec<_>>().join(":");
     }
     env.extend(conventions.file);
-    env.extend(proxies.into_iter().map(|(name, value)| (name.to_owned(), value)));
+    env.extend(addresses);
     let own = &declared.component.env;
     declared.files.into_iter().chain([own]).for_each(|variables| env.extend(variables.clone()));
     // A variable that is required at launch has no value in the plan, even if the image sets it.
@@ -339,8 +350,31 @@ mod tests {
     }
 
     #[test]
+    fn a_component_finds_its_services_past_its_proxy() {
+        let services = "service a to=\"https://a.example\"\n\
+                        service b to=\"https://b.example\" component=\"business\" env=\"B_URL\"\n\
+                        service c to=\"https://c.example\" env=\"C_URL\"";
+        let [agent, business] = environments(&format!("{FILTERED}\n{services}"), "");
+        assert_eq!(value(&agent, "C_URL").as_deref(), Some("http://198.18.0.1:8103"));
+        assert_eq!(value(&business, "B_URL").as_deref(), Some("http://198.19.0.1:8102"));
+        assert_eq!((value(&agent, "B_URL"), value(&business, "C_URL")), (None, None));
+        for (env, own) in [(agent, "198.18.0.1"), (business, "198.19.0.1")] {
+            let past = value(&env, "no_proxy").unwrap();
+            assert!(past.ends_with(&format!(",{own}")), "{past}");
+        }
+        let [agent, _] = environments(services, "");
+        assert_eq!(value(&agent, "C_URL").as_deref(), Some("http://198.18.0.1:8103"));
+        assert_eq!(value(&agent, "NO_PROXY"), None);
+    }
+
+    #[test]
     fn a_box_without_a_filter_has_the_environment_of_its_image() {
-        for mode in ["", "network none", "network shared", "network cap-only\ncap http"] {
+        for mode in [
+            "",
+            "network none",
+            "network shared",
+            "network cap-only\nservice a to=\"https://a.example\"",
+        ] {
             for env in environments(mode, "") {
                 let names: Vec<&str> = env.iter().filter_map(|it| it.split('=').next()).collect();
                 assert_eq!(names, ["HOME", "HTTP_PROXY", "LANG", "PATH"], "{mode}");

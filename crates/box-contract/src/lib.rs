@@ -35,11 +35,11 @@ pub use kernel::KernelName;
 pub use manifest::{BoxConfig, Descriptor, Index, Manifest, OciLayout};
 pub use permissions::Permission;
 pub use plan::{
-    Access, AgentKind, CapPlan, ComponentName, ComponentPlan, Health, Layout, Limits, LogsPlan,
-    Namespaces, NetworkLimits, NetworkMode, NetworkPlan, PeerPlan, PlanError, PublishPlan, Restart,
-    Rlimits, RunPlan, SandboxFallback, SandboxPlan, SandboxPreset, Scope, ScratchPlan,
-    SecretDelivery, SecretPlan, SharePlan, SkillMode, SkillPlan, TaskPlan, Unsupported, User, Vm,
-    VolumePlan,
+    Access, AgentKind, CapPlan, ComponentName, ComponentPlan, CredentialPlan, Health, Layout,
+    Limits, LogsPlan, Namespaces, NetworkLimits, NetworkMode, NetworkPlan, PeerPlan, PlanError,
+    PublishPlan, Restart, Rlimits, RunPlan, SandboxFallback, SandboxPlan, SandboxPreset, Scope,
+    ScratchPlan, SecretDelivery, SecretPlan, ServicePlan, SharePlan, SkillMode, SkillPlan,
+    TaskPlan, Unsupported, User, Vm, VolumePlan,
 };
 pub use platform::{Platform, UnknownPlatform};
 pub use remote::RemoteName;

@@ -20,6 +20,9 @@ pub const HTTP_PORT: u16 = 3128;
 pub const SOCKS_PORT: u16 = 1080;
 /// The UDP port of the DNS resolver.
 pub const DNS_PORT: u16 = 53;
+/// The TCP port of the first HTTP API that the box reaches through the host
+/// ([`RunPlan::services`](crate::RunPlan::services)). The others have the ports after it.
+pub const SERVICE_PORT: u16 = 8101;
 /// The prefix length of a component's addresses, in bits.
 pub const PREFIX: u8 = 16;
 
@@ -53,6 +56,30 @@ pub const fn own_address(component: ComponentName) -> Ipv4Addr {
         ComponentName::Agent => Ipv4Addr::new(198, 18, 0, 1),
         ComponentName::Business => Ipv4Addr::new(198, 19, 0, 1),
     }
+}
+
+/// Returns the port of an HTTP API.
+pub const fn service_port(number: u16) -> u16 {
+    SERVICE_PORT.saturating_add(number)
+}
+
+/// Returns the URL at which a component reaches an HTTP API, without a slash at its end.
+pub fn service_url(component: ComponentName, number: u16) -> String {
+    format!("http://{}:{}", own_address(component), service_port(number))
+}
+
+/// Returns the environment variables of a component that has an HTTP API, with those of its proxy in `proxy`: its requests to the
+/// API do not go through the proxy.
+pub fn past_proxy(
+    component: ComponentName,
+    proxy: Vec<(&'static str, String)>,
+) -> Vec<(&'static str, String)> {
+    let own = own_address(component);
+    let past = |(name, value): (&'static str, String)| match name.eq_ignore_ascii_case("NO_PROXY") {
+        true => (name, format!("{value},{own}")),
+        false => (name, value),
+    };
+    proxy.into_iter().map(past).collect()
 }
 
 /// Returns the environment variables that configure a component's proxy, sorted by name.

@@ -10,7 +10,7 @@ use egress_rules::{Denial, Host, Rules, Target};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 
-use crate::decision::{Channel, Decision, Verdict, printable};
+use crate::decision::{ApiRequest, Channel, Decision, Verdict, printable};
 use crate::meter::Count;
 use crate::own::check_address;
 use crate::proxy::{Proxy, ProxyFailure};
@@ -37,6 +37,7 @@ impl Attempt {
             host: None,
             port: None,
             address: None,
+            request: None,
             verdict: Refusal::Gone.verdict(None),
             sent: 0,
             received: 0,
@@ -51,6 +52,20 @@ impl Attempt {
         if let Some(decision) = &mut self.decision {
             decision.host = Some(printable(host));
             decision.port = port;
+        }
+    }
+
+    /// Records a request to a service.
+    pub(crate) fn requests(&mut self, request: ApiRequest) {
+        if let Some(decision) = &mut self.decision {
+            decision.request = Some(request);
+        }
+    }
+
+    /// Records the status of the answer to a request to a service.
+    pub(crate) fn answered(&mut self, status: u16) {
+        if let Some(request) = self.decision.as_mut().and_then(|it| it.request.as_mut()) {
+            request.status = Some(status);
         }
     }
 

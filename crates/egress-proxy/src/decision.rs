@@ -20,6 +20,8 @@ pub enum Channel {
     Direct,
     /// By a DNS lookup of a name, which is not a connection.
     Dns,
+    /// By an HTTP request to a service, which the host sends on with a credential.
+    Service,
     /// By connecting to a Unix socket that stands for one of the host. No filter decides on that.
     Socket,
 }
@@ -45,6 +47,9 @@ pub struct Decision {
     /// The server's address; `None` if no connection was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<IpAddr>,
+    /// The request, if it was one to a service.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<ApiRequest>,
     /// The decision and its reason.
     #[serde(flatten)]
     pub verdict: Verdict,
@@ -54,6 +59,29 @@ pub struct Decision {
     pub received: u64,
     /// How long the attempt and the connection took, in milliseconds.
     pub milliseconds: u64,
+}
+
+/// A request to a service, and the status of its answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ApiRequest {
+    /// The name of the service.
+    pub service: String,
+    /// The method, at most 253 printable characters.
+    pub method: String,
+    /// The path below the URL of the service, without a query, at most 253 printable characters.
+    pub path: String,
+    /// The status of the answer. `None` if there was no answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+}
+
+/// Formats the request: `model: POST /messages, status 200`.
+impl Display for ApiRequest {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} {}", self.service, self.method, self.path)?;
+        self.status.map_or(Ok(()), |status| write!(f, ", status {status}"))
+    }
 }
 
 /// A decision and its reason.
@@ -81,7 +109,10 @@ pub enum Verdict {
 /// Formats the decision as text: the host, the verdict, and the line that would allow it.
 impl Display for Decision {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str(&target(self.host.as_deref(), self.port))?;
+        match &self.request {
+            Some(request) => write!(f, "{request}")?,
+            None => f.write_str(&target(self.host.as_deref(), self.port))?,
+        }
         match &self.verdict {
             Verdict::Allowed => {
                 write!(f, " allowed, {} bytes sent, {} received", self.sent, self.received)
@@ -125,6 +156,7 @@ mod tests {
             host: Some("example.org".to_owned()),
             port: Some(443),
             address: None,
+            request: None,
             verdict: Verdict::Denied { reason: "it is not allowed".to_owned(), allow: None },
             sent: 0,
             received: 0,

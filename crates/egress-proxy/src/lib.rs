@@ -12,6 +12,7 @@ mod own;
 mod proxy;
 mod refusal;
 mod resolver;
+mod service;
 mod socks;
 mod state;
 mod upstream;
@@ -19,10 +20,11 @@ mod upstream;
 #[cfg(test)]
 mod tests;
 
-pub use decision::{Channel, Decision, Verdict, target, to_allow};
+pub use decision::{ApiRequest, Channel, Decision, Verdict, target, to_allow};
 pub use filter::ClientKind;
 pub use own::is_own;
 pub use proxy::{Proxy, ProxyError, ProxyFailure};
 pub use refusal::Refusal;
 pub use resolver::Resolver;
+pub use service::{Service, ServiceError};
 pub use state::{Filter, LOOKUPS};

@@ -26,6 +26,25 @@ pub enum Refusal {
     /// The client's request is not for a proxy, or is ambiguous.
     #[error("{0}")]
     Request(&'static str),
+    /// The service has no rule for the request.
+    #[error(
+        "the service {service} does not allow {request}; to allow it, add this to the service: allow {request:?}"
+    )]
+    NotOffered {
+        /// The name of the service.
+        service: String,
+        /// The method and the path.
+        request: String,
+    },
+    /// The TLS connection to a service failed.
+    #[error("TLS has failed: {0}")]
+    Tls(io::Error),
+    /// The service answers with a redirect.
+    #[error("the service redirects the request, and the host does not follow")]
+    Redirected,
+    /// The service encodes its answer, so that the host cannot look for the credential in it.
+    #[error("the service's answer is compressed, which the request does not accept")]
+    Encoded,
     /// The box has reached its limit of connections.
     #[error("the box has {0} connections, which is its limit")]
     Connections(u32),
@@ -81,7 +100,8 @@ impl Refusal {
     fn is_denial(&self) -> bool {
         match self {
             Self::Target(_) | Self::Rules(_) | Self::Hello(_) | Self::Request(_) => true,
-            Self::Connections(_) | Self::Names(_) => true,
+            Self::NotOffered { .. } | Self::Connections(_) | Self::Names(_) => true,
+            Self::Tls(_) | Self::Redirected | Self::Encoded => false,
             Self::Unresolved(_) | Self::NoAddress | Self::Unreachable(_) | Self::Proxy(_) => false,
             Self::Timeout(_) | Self::Answer | Self::Closed | Self::Gone => false,
         }
@@ -101,7 +121,8 @@ impl Refusal {
     pub(crate) fn status(&self) -> StatusCode {
         match self {
             Self::Target(_) | Self::Request(_) => StatusCode::BAD_REQUEST,
-            Self::Rules(_) | Self::Hello(_) => StatusCode::FORBIDDEN,
+            Self::Rules(_) | Self::Hello(_) | Self::NotOffered { .. } => StatusCode::FORBIDDEN,
+            Self::Tls(_) | Self::Redirected | Self::Encoded => StatusCode::BAD_GATEWAY,
             Self::Connections(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Names(_) => StatusCode::TOO_MANY_REQUESTS,
             Self::Timeout(_) => StatusCode::GATEWAY_TIMEOUT,

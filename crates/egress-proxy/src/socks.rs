@@ -147,6 +147,7 @@ fn code(refusal: &Refusal) -> u8 {
         Refusal::Unreachable(_) | Refusal::Proxy(_) => HOST_UNREACHABLE,
         Refusal::Timeout(_) => EXPIRED,
         Refusal::Connections(_) | Refusal::Names(_) => FAILED,
-        Refusal::Answer | Refusal::Closed | Refusal::Gone => FAILED,
+        Refusal::NotOffered { .. } | Refusal::Tls(_) | Refusal::Redirected => FAILED,
+        Refusal::Encoded | Refusal::Answer | Refusal::Closed | Refusal::Gone => FAILED,
     }
 }

@@ -59,6 +59,7 @@ pub fn config() -> BoxConfig {
         network: NetworkPlan::default(),
         publish: Vec::new(),
         secrets: Vec::new(),
+        services: Vec::new(),
         task: None,
         logs: None,
         caps: Vec::new(),

@@ -7,7 +7,7 @@
 //! If the network is filtered, `box-network` is a proxy and a resolver for the component's programs, at loopback
 //! addresses that no other process uses. The host decides on each connection and on each name. If the host publishes
 //! ports, `box-network` connects to the component's programs that listen on them. If the component has sockets of the
-//! host, `box-network` accepts their connections.
+//! host or HTTP APIs, `box-network` accepts their connections.
 
 mod dns;
 mod names;
@@ -20,9 +20,11 @@ use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 
-use box_contract::network::{DNS_PORT, HTTP_PORT, NETWORK_PORT, PREFIX, SOCKS_PORT, own_address};
+use box_contract::network::{
+    DNS_PORT, HTTP_PORT, NETWORK_PORT, PREFIX, SOCKS_PORT, own_address, service_port,
+};
 use box_contract::wire::{GuestNetwork, NetworkHello};
-use box_contract::{ComponentName, ComponentPlan, NetworkMode, NetworkPlan};
+use box_contract::{ComponentName, NetworkMode, RunPlan};
 use nix::errno::Errno;
 use nix::libc;
 use nix::sched::CloneFlags;
@@ -39,10 +41,30 @@ use crate::{boot, console, sandboxed, sys};
 const BIND_LOW_PORTS: u64 = 1 << 10;
 /// The limit of open files. It is enough for all connections and names.
 const MAX_FILES: u64 = 4096;
+/// The prefix length of an address without others, in bits.
+const ALONE: u8 = 32;
 /// The report of the process once it listens. Any other report is the text of an error.
 const READY: &[u8] = b"\0";
 /// The greatest length of an error's text, in bytes.
 const MAX_ERROR: u64 = 4096;
+
+/// All sockets to which the component's programs connect.
+#[derive(Debug, Default)]
+struct Doors {
+    /// The proxies and the resolver, if the network is filtered.
+    filter: Option<Listeners>,
+    services: Vec<ServiceDoor>,
+    /// The sockets that stand for sockets of the host.
+    sockets: Vec<SocketDoor>,
+}
+
+/// A socket to which the component's programs connect to reach an HTTP API.
+#[derive(Debug)]
+struct ServiceDoor {
+    /// The number of the API.
+    number: u16,
+    listener: TcpListener,
+}
 
 /// The sockets to which the component's programs connect to reach the filter.
 #[derive(Debug)]
@@ -58,16 +80,17 @@ struct Listeners {
 /// The step that failed.
 pub(crate) fn start(
     component: &Component,
-    plan: &ComponentPlan,
-    (network, sockets): (&NetworkPlan, Vec<SocketDoor>),
+    plan: &RunPlan,
+    sockets: Vec<SocketDoor>,
 ) -> Result<Pid, InitError> {
     let step = "start the network";
     let (reader, writer) = io::pipe().step(step)?;
-    let own = plan.namespaces.net.then(|| component.open_network()).transpose()?;
+    let is_apart = plan.component(component.name).is_some_and(|it| it.namespaces.net);
+    let own = is_apart.then(|| component.open_network()).transpose()?;
     // The closure owns the writer and the sockets, so `fork` drops the parent's copies together with the closure.
     let child = move || {
         let mut report = File::from(OwnedFd::from(writer));
-        match prepare(component.name, own.as_ref(), (network, sockets), &mut report) {
+        match prepare(component.name, own.as_ref(), (plan, sockets), &mut report) {
             Ok(server) => {
                 drop(report);
                 server.run()
@@ -88,37 +111,53 @@ pub(crate) fn start(
 fn prepare(
     name: ComponentName,
     own: Option<&File>,
-    (network, sockets): (&NetworkPlan, Vec<SocketDoor>),
+    (plan, sockets): (&RunPlan, Vec<SocketDoor>),
     report: &mut File,
 ) -> Result<server::Server, InitError> {
     let kept = sockets.iter().map(|it| it.listener.as_fd()).chain([report.as_fd()]);
     sandboxed::enter(c"box-network", &kept.collect::<Vec<_>>(), own)?;
     console::speak_of_panics_on_stderr();
     setrlimit(Resource::RLIMIT_NOFILE, MAX_FILES, MAX_FILES).step("raise the limit of files")?;
-    let is_filtered = network.mode == NetworkMode::Filtered;
-    let doors = is_filtered.then(|| open_doors(name)).transpose()?;
+    let is_filtered = plan.network.mode == NetworkMode::Filtered;
+    let doors = Doors { sockets, ..open_doors(name, plan)? };
     let mut host = connect_to_host().step("connect to the host's end of the network")?;
     let hello = GuestNetwork::Hello(NetworkHello { component: name });
     hello.write(&mut host).step("say hello to the host's end of the network")?;
     sandboxed::give_up_privileges(if is_filtered { BIND_LOW_PORTS } else { 0 })?;
     report.write_all(READY).step("report to init")?;
-    Ok(server::Server::new(host, name, (doors, sockets), network.limits))
+    Ok(server::Server::new(host, name, doors, plan.network.limits))
 }
 
-/// Gives the component its addresses, and listens at the first of them.
-fn open_doors(name: ComponentName) -> Result<Listeners, InitError> {
+/// Gives the component its addresses, and listens at the first of them for the filter and the HTTP APIs.
+fn open_doors(name: ComponentName, plan: &RunPlan) -> Result<Doors, InitError> {
     let own = own_address(name);
+    let is_filtered = plan.network.mode == NetworkMode::Filtered;
+    let mut services = plan.services_of(name).peekable();
+    if !is_filtered && services.peek().is_none() {
+        return Ok(Doors::default());
+    }
+    // Only the filter needs the addresses after the first one, which a shared network uses for its own.
+    let prefix = if is_filtered { PREFIX } else { ALONE };
     boot::loopback_up()?;
     boot::network_socket()
-        .and_then(|it| sys::add_loopback_address(it.as_fd(), alias(name), (own, PREFIX)))
+        .and_then(|it| sys::add_loopback_address(it.as_fd(), alias(name), (own, prefix)))
         .step("give loopback another address")?;
-    let open = || -> io::Result<Listeners> {
-        let (http, socks) = (listen((own, HTTP_PORT))?, listen((own, SOCKS_PORT))?);
-        let dns = UdpSocket::bind((own, DNS_PORT))?;
-        dns.set_nonblocking(true)?;
-        Ok(Listeners { http, socks, dns })
+    let service = |(number, _)| -> io::Result<ServiceDoor> {
+        Ok(ServiceDoor { number, listener: listen((own, service_port(number)))? })
+    };
+    let open = || -> io::Result<Doors> {
+        let filter = is_filtered.then(|| listen_for_filter(own)).transpose()?;
+        let services = services.map(service).collect::<io::Result<_>>()?;
+        Ok(Doors { filter, services, sockets: Vec::new() })
     };
     open().step_with(|| format!("listen on {own}"))
+}
+
+fn listen_for_filter(own: Ipv4Addr) -> io::Result<Listeners> {
+    let (http, socks) = (listen((own, HTTP_PORT))?, listen((own, SOCKS_PORT))?);
+    let dns = UdpSocket::bind((own, DNS_PORT))?;
+    dns.set_nonblocking(true)?;
+    Ok(Listeners { http, socks, dns })
 }
 
 const fn alias(name: ComponentName) -> u8 {

@@ -12,7 +12,8 @@ use box_contract::network::own_address;
 use box_contract::pace::Pace;
 use box_contract::rules::{MAX_CONNECTIONS, MAX_OPENED};
 use box_contract::wire::{
-    Found, Frames, GuestNetwork, HostNetwork, LookUp, OpenIn, OpenOut, OpenSocket, StreamId, Way,
+    Found, Frames, GuestNetwork, HostNetwork, LookUp, OpenIn, OpenOut, OpenService, OpenSocket,
+    StreamId, Way,
 };
 use box_contract::{ComponentName, NetworkLimits};
 use nix::errno::Errno;
@@ -21,7 +22,7 @@ use nix::poll::{PollFd, PollFlags, poll};
 use super::dns::{Code, MAX_MESSAGE, Question};
 use super::names::Names;
 use super::stream::Stream;
-use super::{Listeners, connect_inside};
+use super::{Doors, Listeners, ServiceDoor, connect_inside};
 use crate::sockets::SocketDoor;
 use crate::wait::{self, is_temporary};
 
@@ -36,6 +37,7 @@ pub(super) struct Server {
     host: File,
     frames: Frames,
     doors: Option<Listeners>,
+    services: Vec<ServiceDoor>,
     /// The sockets of the component that stand for sockets of the host.
     sockets: Vec<SocketDoor>,
     names: Names,
@@ -67,6 +69,8 @@ enum Source {
     Door(Way),
     /// The socket at this position of the server's sockets.
     Socket(usize),
+    /// The HTTP API at this position of the server's services.
+    Service(usize),
     Dns,
     Stream(u32),
 }
@@ -76,13 +80,14 @@ impl Server {
     pub(super) fn new(
         host: File,
         component: ComponentName,
-        (doors, sockets): (Option<Listeners>, Vec<SocketDoor>),
+        Doors { filter, services, sockets }: Doors,
         limits: NetworkLimits,
     ) -> Self {
         Self {
             host,
             frames: Frames::default(),
-            doors,
+            doors: filter,
+            services,
             sockets,
             names: Names::new(own_address(component)),
             streams: BTreeMap::new(),
@@ -146,6 +151,8 @@ impl Server {
         }
         let sockets = self.sockets.iter().enumerate();
         sources.extend(sockets.map(|(at, it)| (Source::Socket(at), it.listener.as_fd(), read)));
+        let services = self.services.iter().enumerate();
+        sources.extend(services.map(|(at, it)| (Source::Service(at), it.listener.as_fd(), read)));
         if let Some(doors) = &self.doors {
             sources.push((Source::Door(Way::Http), doors.http.as_fd(), read));
             sources.push((Source::Door(Way::Socks), doors.socks.as_fd(), read));
@@ -163,6 +170,7 @@ impl Server {
             Source::Host => return self.serve_host(),
             Source::Door(way) => self.accept(way)?,
             Source::Socket(at) => self.accept_at_socket(*at)?,
+            Source::Service(at) => self.accept_at_service(*at)?,
             Source::Dns => self.ask()?,
             Source::Stream(number) => self.serve_stream(*number, events)?,
         }
@@ -261,6 +269,15 @@ impl Server {
         let accepted = door.listener.accept();
         let accepted = accepted.and_then(|(socket, _)| Stream::unix(self.next, socket));
         self.admit(accepted, |stream| GuestNetwork::OpenSocket(OpenSocket { stream, socket }))
+    }
+
+    /// Accepts the connection of a program to an HTTP API.
+    fn accept_at_service(&mut self, at: usize) -> io::Result<()> {
+        let Some(door) = self.services.get(at).filter(|_| self.has_room()) else { return Ok(()) };
+        let service = door.number;
+        let accepted = door.listener.accept();
+        let accepted = accepted.and_then(|(socket, _)| Stream::tcp(self.next, socket));
+        self.admit(accepted, |stream| GuestNetwork::OpenService(OpenService { stream, service }))
     }
 
     /// Opens the stream of an accepted connection. `open` returns the message that tells the host.

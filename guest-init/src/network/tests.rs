@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use box_contract::NetworkLimits;
 use box_contract::wire::{
-    Found, HostNetwork, OpenIn, OpenOut, OpenSocket, StreamCredit, StreamData, StreamId, Way,
+    Found, HostNetwork, OpenIn, OpenOut, OpenService, OpenSocket, StreamCredit, StreamData,
+    StreamId, Way,
 };
 
 use super::*;
@@ -22,22 +23,22 @@ struct Host {
 
 impl Host {
     fn new(connections: u32) -> Self {
-        Self::with(connections, Vec::new())
+        Self::with(connections, Doors::default())
     }
 
-    /// Returns the end of a component that also has sockets of the host.
-    fn with(connections: u32, sockets: Vec<SocketDoor>) -> Self {
+    /// Returns the end of a component that has a filter and these doors.
+    fn with(connections: u32, doors: Doors) -> Self {
         let at = (Ipv4Addr::LOCALHOST, 0);
         let dns = UdpSocket::bind(at).unwrap();
         dns.set_nonblocking(true).unwrap();
-        let doors = Listeners { http: listen(at).unwrap(), socks: listen(at).unwrap(), dns };
-        let (http, dns) = (doors.http.local_addr().unwrap(), doors.dns.local_addr().unwrap());
+        let filter = Listeners { http: listen(at).unwrap(), socks: listen(at).unwrap(), dns };
+        let (http, dns) = (filter.http.local_addr().unwrap(), filter.dns.local_addr().unwrap());
         let (stream, theirs) = UnixStream::pair().unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         let limits = NetworkLimits { connections, ..NetworkLimits::default() };
         let host = File::from(OwnedFd::from(theirs));
-        let server =
-            server::Server::new(host, ComponentName::Agent, (Some(doors), sockets), limits);
+        let doors = Doors { filter: Some(filter), ..doors };
+        let server = server::Server::new(host, ComponentName::Agent, doors, limits);
         Self { stream, http, dns, served: thread::spawn(|| server.run()) }
     }
 
@@ -88,13 +89,30 @@ fn a_program_waits_where_there_are_too_many_connections() {
 }
 
 #[test]
+fn a_program_reaches_an_http_api_by_its_number() {
+    let listener = listen((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let at = listener.local_addr().unwrap();
+    let services = vec![ServiceDoor { number: 5, listener }];
+    let mut host = Host::with(1, Doors { services, ..Doors::default() });
+    let mut program = TcpStream::connect(at).unwrap();
+    assert_eq!(host.hear(), GuestNetwork::OpenService(OpenService { stream: 0, service: 5 }));
+    // The limit is that of all connections of the component.
+    let _waits = TcpStream::connect(at).unwrap();
+    program.write_all(b"request").unwrap();
+    let data = StreamData { stream: 0, data: b"request".to_vec() };
+    assert_eq!(host.hear(), GuestNetwork::Data(data));
+    host.say(HostNetwork::Close(StreamId { stream: 0 }));
+    assert_eq!(host.hear(), GuestNetwork::OpenService(OpenService { stream: 2, service: 5 }));
+}
+
+#[test]
 fn a_program_reaches_a_socket_of_the_host_by_its_number() {
     let dir = tempfile::tempdir().unwrap();
     let door = |number: u16| {
         let listener = sockets::listen_at(&dir.path().join(number.to_string())).unwrap();
         SocketDoor { component: ComponentName::Agent, number, listener }
     };
-    let mut host = Host::with(1, vec![door(3), door(7)]);
+    let mut host = Host::with(1, Doors { sockets: vec![door(3), door(7)], ..Doors::default() });
     let path = |number: u16| dir.path().join(number.to_string());
     let mode = std::fs::metadata(path(7)).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o666, "each user of the component may connect");

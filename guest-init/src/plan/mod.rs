@@ -108,7 +108,8 @@ pub(crate) mod tests {
         assert_eq!(
             error,
             "check the run plan: the box's init cannot enforce what the Boxfile declares; remove it \
-             there, or build the box with an init that does: network \"cap-only\": not supported yet; cap \"payments\": not supported yet"
+             there, or build the box with an init that does: cap \"payments\": not supported: no provider of payments is known to boxlaunch; `service` reaches the API of \
+             one, with its key on the host"
         );
     }
 

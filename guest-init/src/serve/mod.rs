@@ -92,7 +92,7 @@ pub(crate) fn run(machine: Machine<'_>) -> Result<(), InitError> {
         host_gone: false,
         stop: None,
     };
-    server.connect_where_filtered()?;
+    server.connect_what_programs_need()?;
     server.start_agent()?;
     while !server.is_stopped()? {
         for source in server.wait()? {
@@ -182,33 +182,30 @@ impl Server<'_> {
         }
         let wanted = std::mem::take(&mut self.wanted);
         wanted.into_iter().try_for_each(|name| self.connect(name))?;
-        self.connect_where_filtered()
+        self.connect_what_programs_need()
     }
 
-    /// Connects the components to the host's filter, if the box has one.
-    fn connect_where_filtered(&mut self) -> Result<(), InitError> {
-        if self.machine.plan.network.mode != NetworkMode::Filtered {
-            return Ok(());
-        }
-        let names: Vec<_> = self.machine.components.iter().map(|it| it.name).collect();
+    /// Connects the components whose programs must find the filter or their HTTP APIs when they start.
+    fn connect_what_programs_need(&mut self) -> Result<(), InitError> {
+        let needs = |it: &&Component| needs_network(self.machine.plan, it.name);
+        let components = self.machine.components.iter().filter(needs);
+        let names: Vec<_> = components.map(|it| it.name).collect();
         names.into_iter().try_for_each(|name| self.connect(name))
     }
 
     /// Connects a component to the host's end of the network, unless it is connected.
     fn connect(&mut self, name: ComponentName) -> Result<(), InitError> {
         let machine = &mut self.machine;
-        if machine.starter.is_some() && machine.plan.network.mode != NetworkMode::Filtered {
+        if machine.starter.is_some() && !needs_network(machine.plan, name) {
             // Deferred to `set_up_rest`, so that the agent's start does not wait for it.
             self.wanted.push(name);
             return Ok(());
         }
         let component = machine.components.iter().find(|it| it.name == name && !it.is_lost);
-        let (Some(component), Some(plan)) = (component, machine.plan.component(name)) else {
-            return Ok(());
-        };
+        let Some(component) = component else { return Ok(()) };
         if !self.connected.contains(&name) {
             let sockets = machine.sockets.extract_if(.., |it| it.component == name).collect();
-            let pid = network::start(component, plan, (&machine.plan.network, sockets))?;
+            let pid = network::start(component, machine.plan, sockets)?;
             machine.carriers.insert(pid, "carry the network");
             self.connected.push(name);
         }
@@ -423,4 +420,9 @@ impl Server<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns whether the programs of a component must find the filter or HTTP APIs when they start.
+fn needs_network(plan: &RunPlan, component: ComponentName) -> bool {
+    plan.network.mode == NetworkMode::Filtered || plan.services_of(component).next().is_some()
 }

@@ -116,7 +116,7 @@ impl RecordWatch {
 }
 
 impl RecordWatch {
-    /// Returns the filters' decisions and the failed connections to sockets of the host since the last read. A log that cannot be
+    /// Returns the decisions of filters and services, and the failed connections to sockets of the host since the last read. A log that cannot be
     /// read is treated as empty.
     fn connections(&mut self, now: &BTreeMap<RunId, Record>) -> Vec<BoxEvent> {
         self.networks.retain(|run, _| now.contains_key(run));
@@ -137,9 +137,11 @@ impl RecordWatch {
     }
 }
 
-/// Returns whether a box can have connections that are in its log: those through the filter, and to sockets of the host.
+/// Returns whether a box can have connections that are in its log: those through the filter, to services, and to sockets of the host.
 fn has_connections(record: &Record) -> bool {
-    record.network.mode == NetworkMode::Filtered || record.shares.iter().any(|it| it.socket)
+    record.network.mode == NetworkMode::Filtered
+        || !record.services.is_empty()
+        || record.shares.iter().any(|it| it.socket)
 }
 
 fn event(record: &Record, event: EventKind, time_ms: u64) -> BoxEvent {

@@ -36,6 +36,9 @@ pub struct Record {
     /// The skills that are part of the box, sorted by name.
     #[serde(default)]
     pub skills: Vec<SkillPlan>,
+    /// The names of the HTTP APIs that the box reaches through the host, sorted.
+    #[serde(default)]
+    pub services: Vec<String>,
     /// The size of the VM.
     pub vm: Vm,
     /// The state of the box.
@@ -192,6 +195,7 @@ impl Record {
             components: plan.components().map(|(name, _)| name).collect(),
             checked: plan.components().filter(|it| it.1.health.is_some()).map(|it| it.0).collect(),
             skills: plan.skills.clone(),
+            services: plan.services.iter().map(|it| it.name.clone()).collect(),
             vm,
             state: State::Starting,
             supervisor: std::process::id(),

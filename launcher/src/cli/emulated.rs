@@ -156,7 +156,8 @@ pub(super) fn refuse_declared(plan: &RunPlan) -> Result<(), Failure> {
 
 /// Refuses a box with a network, because the virtual host has none. With `--network none`, the box is accepted.
 pub(super) fn refuse_network(args: &RunArgs, plan: &RunPlan) -> Result<(), Failure> {
-    if plan.network.mode == NetworkMode::None || args.given.network == NetworkChoice::None {
+    let has_none = plan.network.mode == NetworkMode::None && plan.services.is_empty();
+    if has_none || args.given.network == NetworkChoice::None {
         return Ok(());
     }
     let help = "start it on a host with KVM; or without its network: `--network none`";

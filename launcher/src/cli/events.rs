@@ -20,8 +20,8 @@ const SWEEP: Duration = Duration::from_secs(1);
 /// Shows the events of all boxes, until it is interrupted.
 ///
 /// The events: `start`, the start of a box has begun; `ready`, its agent is ready; `updated`, the box has replaced another one,
-/// whose name it has now; `connection`, a connection through the egress filter has ended or was denied, or a connection to a
-/// socket of the host has failed; `restart`, the box has failed, and is started again; `business-end`, the business
+/// whose name it has now; `connection`, a connection through the egress filter or a request to a service has ended or was
+/// denied, or a connection to a socket of the host has failed; `restart`, the box has failed, and is started again; `business-end`, the business
 /// application's own program has ended with another status than before; `end`, the box has ended; `remove`, its record was
 /// removed. Reads the boxes' records ten times a second.
 #[derive(Debug, clap::Args)]

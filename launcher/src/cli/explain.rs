@@ -37,6 +37,7 @@ use super::stored::PROGRAM;
 /// The help if this user may not open the directory of a share.
 const NOT_YOURS: &str = "share a directory that you can read";
 /// The help if the box has to be built again.
+const ROOTS: &str = "correct SSL_CERT_FILE, or install the package ca-certificates";
 const BUILD_AGAIN: &str = "build the box again, with `boxbuild build`, and start that one";
 
 /// Returns the code and the help of an error.
@@ -231,7 +232,9 @@ fn of_network(error: &NetworkError) -> Explanation {
         NetworkError::Os(error) => of_os(error),
         NetworkError::Vmm(error) => of_vmm(error),
         NetworkError::Port { at, source } => (Io, port_help(at.ip(), source)).into(),
-        NetworkError::Peer(_) => BoxMalformed.into(),
+        NetworkError::Peer(_) | NetworkError::Service(_) => BoxMalformed.into(),
+        NetworkError::Roots(_) => (ServerUntrusted, ROOTS).into(),
+        NetworkError::Tls(_) => Internal.into(),
         NetworkError::NoPasst => (NetworkUnavailable, INSTALL_NETWORK).into(),
         NetworkError::Passt(_) => (NetworkUnavailable, NETWORK_NEEDS).into(),
     }

@@ -11,7 +11,7 @@ use boxlaunch::network::given::Choice;
 use clap::Subcommand;
 use egress_proxy::{Decision, Verdict, target, to_allow};
 use egress_rules::{Local, Peer};
-use safe_text::{readable, shown};
+use safe_text::{counted, readable, shown};
 use serde::Serialize;
 use serde_json::json;
 use vmm::signals::StopSignals;
@@ -186,22 +186,69 @@ struct Unconnected {
 struct Targets {
     denied: Vec<Unconnected>,
     failed: Vec<Unconnected>,
+    services: Vec<Requests>,
+}
+
+/// The requests of a box to a service.
+#[derive(Debug, Default, Serialize)]
+struct Requests {
+    service: String,
+    /// All requests, also those that were denied or failed.
+    requests: u64,
+    denied: u64,
+    failed: u64,
+    /// How many bytes were sent to the service, and received from it.
+    sent: u64,
+    received: u64,
+}
+
+impl Requests {
+    /// Adds a request to the one of its service among `all`.
+    fn count(all: &mut BTreeMap<String, Self>, service: &str, decision: &Decision) {
+        let counted = all
+            .entry(service.to_owned())
+            .or_insert_with(|| Self { service: service.to_owned(), ..Self::default() });
+        counted.requests += 1;
+        counted.denied += u64::from(matches!(decision.verdict, Verdict::Denied { .. }));
+        counted.failed += u64::from(matches!(decision.verdict, Verdict::Failed { .. }));
+        counted.sent = counted.sent.saturating_add(decision.sent);
+        counted.received = counted.received.saturating_add(decision.received);
+    }
+
+    /// Returns the requests as a line of text.
+    fn line(&self) -> String {
+        let mut line = format!(
+            "service {}: {}",
+            self.service,
+            counted(usize::try_from(self.requests).unwrap_or(usize::MAX), "request", "requests")
+        );
+        for (count, what) in [(self.denied, "denied"), (self.failed, "failed")] {
+            if count > 0 {
+                line.push_str(&format!(", {count} {what}"));
+            }
+        }
+        shown(&line) + "\n"
+    }
 }
 
 impl Targets {
     fn read(boxes: &Boxes, name: &str) -> Result<Self, LaunchError> {
         let mut log = boxes.network_log(name);
         let (mut denied, mut failed) = (Tally::default(), Tally::default());
-        while let Some((_, Decision { host, port, verdict, .. })) =
-            log.next_decision().map_err(read_error)?
-        {
+        let mut services = BTreeMap::new();
+        while let Some((_, decision)) = log.next_decision().map_err(read_error)? {
+            if let Some(request) = &decision.request {
+                Requests::count(&mut services, &request.service, &decision);
+            }
+            let Decision { host, port, verdict, .. } = decision;
             match verdict {
                 Verdict::Denied { reason, allow } => denied.add((host, port, reason), allow),
                 Verdict::Failed { reason } => failed.add((host, port, reason), None),
                 Verdict::Allowed => {}
             }
         }
-        Ok(Self { denied: denied.targets(), failed: failed.targets() })
+        let services = services.into_values().collect();
+        Ok(Self { denied: denied.targets(), failed: failed.targets(), services })
     }
 }
 
@@ -256,6 +303,7 @@ fn show(boxes: &Boxes, record: &Record, as_json: bool) -> Result<u8, Failure> {
             "published": record.published,
             "denied": targets.denied,
             "failed": targets.failed,
+            "services": targets.services,
         }))?
     } else {
         text(record, &targets)
@@ -293,6 +341,7 @@ fn text(record: &Record, targets: &Targets) -> String {
     for port in &record.published {
         text.push_str(&format!("published: {port}\n"));
     }
+    targets.services.iter().for_each(|it| text.push_str(&it.line()));
     for (title, list) in [("denied", &targets.denied), ("failed", &targets.failed)] {
         if !list.is_empty() {
             text.push_str(&format!("{title} so far:\n"));

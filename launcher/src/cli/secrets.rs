@@ -342,12 +342,12 @@ fn in_order(
     in_order.collect()
 }
 
-/// Returns the value as the component gets it. A line break at the end of a variable's value is removed.
+/// Returns the value as the component gets it. A line break at the end of the value of a variable or of a header is removed.
 fn deliverable(
     mut value: Zeroizing<Vec<u8>>,
     delivery: &SecretDelivery,
 ) -> Result<Zeroizing<Vec<u8>>, SecretError> {
-    if *delivery == SecretDelivery::Env {
+    if matches!(delivery, SecretDelivery::Env | SecretDelivery::Host) {
         value.pop_if(|last| *last == b'\n').and_then(|_| value.pop_if(|last| *last == b'\r'));
     }
     check_secret(&value, delivery).map(|()| value)

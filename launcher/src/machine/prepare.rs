@@ -20,7 +20,7 @@ use crate::mounts::files::FileCopy;
 use crate::mounts::shares;
 use crate::mounts::volumes::Volume;
 use crate::network::passt::{self, Device};
-use crate::network::{Network, Sockets};
+use crate::network::{Network, Sockets, services};
 use crate::opened::verify::{self, Verification, Verified};
 use crate::streams::console::Console;
 use crate::streams::control::Listener;
@@ -51,7 +51,8 @@ pub(super) fn prepare(
         Process::start(run, gifts, &doors, policy)?;
     let nonce = Nonce::random()?;
     let together = mounts::are_together(run.opened.plan(), gifts);
-    let given = (run.opened.plan(), &gifts.network);
+    let credentials = services::take_secrets(run.opened.plan(), &mut gifts.secrets);
+    let given = (run.opened.plan(), &gifts.network, &credentials[..]);
     let serve = |it| Network::serve(it, given, vmm.pid(), policy.logs.network());
     let network = doors.network.map(serve).transpose()?;
     let agent_socket = doors.agent.map(AgentSocket::serve).transpose()?;
@@ -104,12 +105,7 @@ impl HostSockets {
         Ok(Self {
             agent: plan.agent.port.map(places).transpose()?,
             listener: Listener::bind(runtime.vmm_socket(CONTROL_SOCKET)?)?,
-            network: Sockets::make(
-                runtime,
-                &plan.network,
-                (&gifts.published, handed),
-                &gifts.sockets,
-            )?,
+            network: Sockets::make(runtime, plan, (&gifts.published, handed), &gifts.sockets)?,
             carrier: passt::find(&gifts.network, run.programs)?,
             has_mounts: mounts::message(gifts, (u32::MAX, u32::MAX), false)?.is_some(),
         })

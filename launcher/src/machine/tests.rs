@@ -141,7 +141,7 @@ fn a_start_is_stopped_by_the_limit_that_comes_first() {
 #[test]
 fn a_box_that_is_not_enforced_is_refused_before_anything_is_done() {
     let mut config = config();
-    config.plan.network.mode = box_contract::NetworkMode::CapOnly;
+    config.plan.caps = vec![box_contract::CapPlan::Payments];
     let (made, signals) = (TestBox::new(&config), StopSignals::block().unwrap());
     let (opened, receipts) =
         (crate::opened::open(made.path()).unwrap(), Receipts::new(Path::new("/nowhere")));

@@ -79,7 +79,7 @@ fn of_box(plan: &RunPlan) -> impl Iterator<Item = BoxPath<'_>> {
     let volumes =
         plan.volumes.iter().map(move |it| path(MountKind::Mount, "volume", &*it.name, &*it.guest));
     let secrets = plan.secrets.iter().filter_map(move |it| match &it.delivery {
-        SecretDelivery::Env => None,
+        SecretDelivery::Env | SecretDelivery::Host => None,
         SecretDelivery::File { path: guest } => {
             Some(path(MountKind::Secret, "secret", &*it.name, &**guest))
         }

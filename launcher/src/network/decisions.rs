@@ -1,6 +1,6 @@
 //! Passes a filter's decisions to the box's log, and its denials to the box's user.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use box_contract::pace::Pace;
@@ -14,12 +14,12 @@ const MAX_DENIALS: u32 = 100;
 /// How many denials may wait until the supervisor reports them to the user.
 const MAX_DENIED: usize = 64;
 
-/// Returns a callback that logs a filter's decisions, and a receiver of its denials.
+/// Returns a callback that logs the decisions of filters, and a receiver of their denials.
 pub(crate) fn kept(
     log: NetworkLog,
-) -> (impl Fn(Decision) + Send + Sync + 'static, Receiver<Decision>) {
+) -> (impl Fn(Decision) + Clone + Send + Sync + 'static, Receiver<Decision>) {
     let (denials, denied) = channel(MAX_DENIED);
-    let pace = Mutex::new(Pace::new(MAX_DENIALS, Instant::now()));
+    let pace = Arc::new(Mutex::new(Pace::new(MAX_DENIALS, Instant::now())));
     let take = move |decision: Decision| {
         let is_denial = matches!(decision.verdict, Verdict::Denied { .. });
         let mut pace = pace.lock().unwrap_or_else(PoisonError::into_inner);

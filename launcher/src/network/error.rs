@@ -3,8 +3,10 @@
 use std::io;
 use std::net::SocketAddr;
 
+use egress_proxy::ServiceError;
 use egress_rules::PeerError;
 use host_fs::OsError;
+use tls_roots::RootsError;
 use vmm::VmmError;
 
 use crate::host::programs::PASST;
@@ -29,6 +31,15 @@ pub enum NetworkError {
     /// The box's plan has a malformed rule.
     #[error("the box's network: {0}")]
     Peer(#[from] PeerError),
+    /// A service of the box cannot be served.
+    #[error("the box: {0}")]
+    Service(#[from] ServiceError),
+    /// The root certificates for services cannot be read.
+    #[error(transparent)]
+    Roots(#[from] RootsError),
+    /// The client for services cannot be set up.
+    #[error("cannot set up the TLS client for services: {0}")]
+    Tls(#[from] rustls::Error),
     /// The box shares the host's network, and passt is not installed.
     #[error("the box needs {PASST} for its network \"shared\", and there is no {PASST} in PATH")]
     NoPasst,

@@ -5,8 +5,9 @@
 //! whole network, as it permits access to directories. The command line cannot permit more than the box declares.
 
 use std::net::IpAddr;
+use std::path::PathBuf;
 
-use box_contract::{NetworkMode, NetworkPlan, PeerPlan};
+use box_contract::{NetworkMode, NetworkPlan, PeerPlan, RunPlan, ServicePlan};
 use egress_proxy::Proxy;
 use egress_rules::{Local, PeerError, Rule, Rules, Wanted};
 use serde::{Deserialize, Serialize};
@@ -33,8 +34,28 @@ pub struct Given {
     pub local: Vec<Local>,
     /// The rules that the user has set while the box ran, which a restart keeps. `None` before the first change.
     pub changed: Option<NetworkPlan>,
-    /// The proxy of the host through which the filter connects.
+    /// The proxy of the host through which the filter and the services connect.
     pub proxy: Option<Proxy>,
+    /// Whether the services of the box are served: whether the command line permits a network.
+    pub has_services: bool,
+    /// The file with the root certificates that services trust, in place of the system's.
+    pub certificates: Option<PathBuf>,
+}
+
+/// What a box declares about its network.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Declared<'a> {
+    /// The network.
+    pub network: &'a NetworkPlan,
+    /// The hosts of the services.
+    pub services: Vec<PeerPlan>,
+}
+
+impl<'a> From<&'a RunPlan> for Declared<'a> {
+    fn from(plan: &'a RunPlan) -> Self {
+        let services = plan.services.iter().filter_map(ServicePlan::peer).collect();
+        Self { network: &plan.network, services }
+    }
 }
 
 /// Why a box does not get the network that it declares, or that the command line chooses.
@@ -84,12 +105,12 @@ impl Given {
         Self { local, changed: Some(rules.clone()), ..self }
     }
 
-    /// Decides which network a box with this plan gets. `is_own` returns whether an address is the host's own.
+    /// Decides which network a box with these declarations gets. `is_own` returns whether an address is the host's own.
     ///
     /// # Errors
     /// [`NetworkRefusal`].
     pub fn decide(
-        plan: &NetworkPlan,
+        Declared { network: plan, services }: Declared<'_>,
         choice: Choice,
         local: Vec<Local>,
         is_own: impl Fn(IpAddr) -> bool,
@@ -102,15 +123,17 @@ impl Given {
             }
             (Choice::Box | Choice::Shared, mode) => mode,
         };
-        match (mode, local.first()) {
-            (NetworkMode::Filtered, _) => check_rules(&plan.allow, &local, is_own)?,
-            (_, Some(first)) if choice == Choice::None => {
-                return Err(NetworkRefusal::Without(*first));
+        let has_services = choice != Choice::None;
+        let of_filter = if mode == NetworkMode::Filtered { &plan.allow[..] } else { &[] };
+        match local.first() {
+            Some(first) if !has_services => return Err(NetworkRefusal::Without(*first)),
+            Some(first) if mode != NetworkMode::Filtered && services.is_empty() => {
+                return Err(NetworkRefusal::NoRules { local: *first, mode });
             }
-            (_, Some(first)) => return Err(NetworkRefusal::NoRules { local: *first, mode }),
-            (_, None) => {}
+            _ if !has_services => {}
+            _ => check_rules(&[of_filter, &services].concat(), &local, is_own)?,
         }
-        Ok(Self { mode, local, changed: None, proxy: None })
+        Ok(Self { mode, local, has_services, ..Self::default() })
     }
 
     /// Returns the network plan that applies to a box that declares `declared`.
@@ -119,6 +142,18 @@ impl Given {
             NetworkMode::None => NetworkPlan::default(),
             _ => self.changed.as_ref().unwrap_or(declared).clone(),
         }
+    }
+
+    /// Returns the rules for the connections of a service: its host alone, or nothing if the command line permits no network.
+    ///
+    /// # Errors
+    /// [`PeerError`] if the host is malformed.
+    pub(crate) fn rules_of(&self, service: &ServicePlan) -> Result<Rules, PeerError> {
+        let peer = service.peer().filter(|_| self.has_services);
+        let Some(rule) = peer.as_ref().map(Rule::try_from).transpose()? else {
+            return Ok(Rules::closed());
+        };
+        Ok(Rules { allow: vec![rule], local: self.local.clone(), ..Rules::default() })
     }
 
     /// Returns the rules for the filter of a box that declares `declared`.
@@ -165,7 +200,11 @@ mod tests {
 
     fn decide(plan: &NetworkPlan, choice: Choice, local: &[&str]) -> Result<Given, String> {
         let local = local.iter().map(|it| Local::parse(it).unwrap()).collect();
-        Given::decide(plan, choice, local, |_| false).map_err(|it| it.to_string())
+        Given::decide(of(plan), choice, local, |_| false).map_err(|it| it.to_string())
+    }
+
+    fn of(network: &NetworkPlan) -> Declared<'_> {
+        Declared { network, services: Vec::new() }
     }
 
     /// The hosts of rules that need the user's permission, because their addresses are outside the internet.
@@ -215,7 +254,7 @@ mod tests {
     #[test]
     fn each_rule_that_needs_consent_is_named() {
         let refused =
-            Given::decide(&plan(NetworkMode::Filtered, &LOCAL), Choice::Box, vec![], |_| false);
+            Given::decide(of(&plan(NetworkMode::Filtered, &LOCAL)), Choice::Box, vec![], |_| false);
         let Err(NetworkRefusal::Wanted { wanted, .. }) = refused else { panic!("{refused:?}") };
         let needs: Vec<_> = wanted.iter().map(|it| it.needs.to_string()).collect();
         assert_eq!(needs, LOCAL);
@@ -226,9 +265,35 @@ mod tests {
         let plan = plan(NetworkMode::Filtered, &["93.184.216.34:443"]);
         let own: IpAddr = "93.184.216.34".parse().unwrap();
         let decide =
-            |is_own: bool| Given::decide(&plan, Choice::Box, vec![], |it| is_own && it == own);
+            |is_own: bool| Given::decide(of(&plan), Choice::Box, vec![], |it| is_own && it == own);
         assert!(decide(false).is_ok());
         assert!(matches!(decide(true), Err(NetworkRefusal::Wanted { .. })));
+    }
+
+    #[test]
+    fn a_service_is_reached_without_a_network_unless_the_command_line_permits_none() {
+        let service = |to: &str| -> ServicePlan {
+            let text = format!(r#"{{"name":"a","to":"{to}","component":"agent","timeout-ms":1}}"#);
+            serde_json::from_str(&text).unwrap()
+        };
+        let (public, local) = (service("https://a.example"), service("https://10.0.0.7:8443/v1"));
+        let none = NetworkPlan::default();
+        let decide = |service: &ServicePlan, choice, local: &[&str]| {
+            let declared =
+                Declared { network: &none, services: service.peer().into_iter().collect() };
+            let local = local.iter().map(|it| Local::parse(it).unwrap()).collect();
+            Given::decide(declared, choice, local, |_| false).map_err(|it| it.to_string())
+        };
+        let given = decide(&public, Choice::Box, &[]).unwrap();
+        let rules = given.rules_of(&public).unwrap();
+        assert_eq!((rules.allow.len(), given.mode), (1, NetworkMode::None));
+        assert!(given.rules(&none).unwrap().is_closed);
+        assert!(decide(&local, Choice::Box, &[]).unwrap_err().contains("not on the internet"));
+        let given = decide(&local, Choice::Box, &["10.0.0.7:8443"]).unwrap();
+        assert_eq!(given.rules_of(&local).unwrap().local.len(), 1);
+        assert!(decide(&local, Choice::Box, &["10.0.0.8"]).is_err());
+        let cut = decide(&public, Choice::None, &[]).unwrap();
+        assert!(cut.rules_of(&public).unwrap().is_closed);
     }
 
     #[test]

@@ -10,8 +10,8 @@ use box_contract::ComponentName;
 use box_contract::pace::Pace;
 use box_contract::rules::{MAX_CONNECTIONS, MAX_OPENED, MAX_PORTS};
 use box_contract::wire::{
-    Found, Frames, GuestNetwork, HostNetwork, LookUp, OpenIn, OpenOut, OpenSocket, STREAM_WINDOW,
-    StreamId, Way,
+    Found, Frames, GuestNetwork, HostNetwork, LookUp, OpenIn, OpenOut, OpenService, OpenSocket,
+    STREAM_WINDOW, StreamId, Way,
 };
 use egress_proxy::{ClientKind, Filter};
 use egress_rules::{Host, Target};
@@ -22,6 +22,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use super::services::Services;
 use super::sockets::HostSockets;
 use super::stream::{Carrier, Inlet, stream};
 use crate::streams::control::CHUNK;
@@ -61,15 +62,22 @@ pub(super) struct Visitor {
     pub(super) connected: Arc<()>,
 }
 
-/// Where the streams of a component lead: to the filter, if there is one, and to the box's sockets of the host.
-pub(super) type Ways = (Option<Arc<Filter>>, Arc<HostSockets>);
+/// Where the streams of a component lead.
+#[derive(Debug, Clone)]
+pub(super) struct Ways {
+    /// Decides about connections to hosts, if the network is filtered.
+    pub(super) filter: Option<Arc<Filter>>,
+    /// The HTTP APIs of the box.
+    pub(super) services: Arc<Services>,
+    /// The box's sockets of the host.
+    pub(super) sockets: Arc<HostSockets>,
+}
 
 /// The state of a component's connection.
 #[derive(Debug)]
 struct Link {
     component: ComponentName,
-    filter: Option<Arc<Filter>>,
-    sockets: Arc<HostSockets>,
+    ways: Ways,
     streams: BTreeMap<u32, Inlet>,
     carriers: JoinSet<u32>,
     /// One for each connection to a socket of the host.
@@ -142,13 +150,12 @@ impl Link {
     /// Returns a connection without streams. Its frames and answers for the component are sent to `out` and `answers`.
     fn new(
         component: ComponentName,
-        (filter, sockets): Ways,
+        ways: Ways,
         (out, answers): (Sender<HostNetwork>, Sender<HostNetwork>),
     ) -> Self {
         Self {
             component,
-            filter,
-            sockets,
+            ways,
             streams: BTreeMap::new(),
             carriers: JoinSet::new(),
             connected: Arc::default(),
@@ -167,6 +174,7 @@ impl Link {
         match message {
             GuestNetwork::Hello(_) => return Err(misuse("a second greeting")),
             GuestNetwork::Open(open) => return self.open(open),
+            GuestNetwork::OpenService(open) => return self.open_service(open),
             GuestNetwork::OpenSocket(open) => return self.open_socket(open),
             GuestNetwork::LookUp(asked) => return self.look_up(asked),
             GuestNetwork::Data(data) => {
@@ -197,7 +205,7 @@ impl Link {
     /// Opens a stream from the component to the filter.
     fn open(&mut self, OpenOut { stream: number, way }: OpenOut) -> io::Result<()> {
         let has_room = self.takes(number)?;
-        let filter = self.filter.clone().filter(|_| has_room);
+        let filter = self.ways.filter.clone().filter(|_| has_room);
         let (Some(filter), Some(kind)) = (filter, kind_of(way)) else {
             return self.answer(HostNetwork::Close(StreamId { stream: number }));
         };
@@ -210,17 +218,40 @@ impl Link {
         Ok(())
     }
 
+    /// Opens a stream from the component to an HTTP API.
+    fn open_service(
+        &mut self,
+        OpenService { stream: number, service }: OpenService,
+    ) -> io::Result<()> {
+        let has_room = self.takes(number)?;
+        let service = self.ways.services.find(self.component, service);
+        let service =
+            service.ok_or_else(|| misuse("a service that its component does not have"))?;
+        if !has_room {
+            return self.answer(HostNetwork::Close(StreamId { stream: number }));
+        }
+        let carrier = self.carrier(number);
+        self.carriers.spawn(async move {
+            let (near, far) = duplex(BUFFER);
+            carrier.carry(near, service.serve(far), Duration::ZERO).await;
+            number
+        });
+        Ok(())
+    }
+
     /// Opens a stream from the component to a socket of the host.
     fn open_socket(&mut self, OpenSocket { stream: number, socket }: OpenSocket) -> io::Result<()> {
         let has_room = self.takes(number)?;
         let component = self.component;
-        if !self.sockets.has(component, socket) {
+        let sockets = &self.ways.sockets;
+        if !sockets.has(component, socket) {
             return Err(misuse("a socket that its component does not have"));
         }
-        if !has_room || Arc::strong_count(&self.connected) > self.sockets.most() {
+        if !has_room || Arc::strong_count(&self.connected) > sockets.most() {
             return self.answer(HostNetwork::Close(StreamId { stream: number }));
         }
-        let (carrier, sockets) = (self.carrier(number), Arc::clone(&self.sockets));
+        let sockets = Arc::clone(sockets);
+        let carrier = self.carrier(number);
         let connected = Arc::clone(&self.connected);
         self.carriers.spawn(async move {
             match sockets.connect(component, socket).await {
@@ -271,7 +302,7 @@ impl Link {
     }
 
     fn look_up(&mut self, LookUp { id, name }: LookUp) -> io::Result<()> {
-        let filter = self.filter.as_ref().filter(|_| self.pace.take(Instant::now()));
+        let filter = self.ways.filter.as_ref().filter(|_| self.pace.take(Instant::now()));
         let ports = filter.and_then(|it| it.look_up(self.component, &name).ok());
         let mut ports = ports.unwrap_or_default();
         ports.truncate(MAX_PORTS);

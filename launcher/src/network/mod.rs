@@ -1,7 +1,9 @@
-//! The network of a running box: a filter for the connections of its components, published ports, and sockets of the host.
+//! The network of a running box: a filter for the connections of its components, HTTP APIs, published ports, and sockets of the
+//! host.
 //!
 //! ```text
 //! component ── init ══ vsock ══ Network ── Filter ── hosts that the rules allow
+//!                                  ├────── services ── HTTP APIs, with the credential
 //!                                  ├────── published ports ── clients on the host
 //!                                  └────── Unix sockets of the host
 //! ```
@@ -17,6 +19,7 @@ mod link;
 pub(crate) mod passt;
 pub(crate) mod ports;
 mod publish;
+pub(crate) mod services;
 mod sockets;
 mod stream;
 
@@ -25,7 +28,8 @@ use std::future::pending;
 use std::net::TcpListener;
 use std::sync::Arc;
 
-use box_contract::{ComponentName, NetworkMode, NetworkPlan, RunPlan};
+use box_contract::wire::Secret;
+use box_contract::{ComponentName, NetworkMode, RunPlan};
 use egress_proxy::{Decision, Filter, Resolver};
 use host_fs::OsError;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -40,6 +44,7 @@ use crate::streams::control::{Listener, check_peer};
 use crate::streams::log::NetworkLog;
 use link::{Visitor, Ways};
 use ports::{MAX_WAITING, PAUSE, Port, Ports};
+use services::Services;
 use sockets::HostSockets;
 use vmm::NETWORK_SOCKET;
 use vmm::runtime_dir::RuntimeDir;
@@ -84,12 +89,12 @@ impl Sockets {
     /// If a socket cannot be created, for example because another program uses the port.
     pub(crate) fn make(
         runtime: &RuntimeDir,
-        plan: &NetworkPlan,
+        plan: &RunPlan,
         (published, handed): (&[Published], Option<Vec<TcpListener>>),
         of_host: &[SharedSocket],
     ) -> Result<Option<Self>, NetworkError> {
-        let is_empty = published.is_empty() && of_host.is_empty();
-        if plan.mode != NetworkMode::Filtered && is_empty {
+        let is_empty = published.is_empty() && of_host.is_empty() && plan.services.is_empty();
+        if plan.network.mode != NetworkMode::Filtered && is_empty {
             return Ok(None);
         }
         let (are_handed, mut handed) = (handed.is_some(), handed.unwrap_or_default());
@@ -102,14 +107,14 @@ impl Sockets {
 
 impl Network {
     /// Serves the network that a box gets (`given`) in the current runtime. Only the process `vmm` may connect, for its
-    /// guest. The filter's decisions are logged to `log`. If another box has handed its ports over, no client is accepted
+    /// guest. `secrets` are the credentials of services. All decisions are logged to `log`. If another box has handed its ports over, no client is accepted
     /// until [`Ports::open`].
     ///
     /// # Errors
-    /// If the plan has a malformed rule, or the kernel refuses.
+    /// If the plan has a malformed rule, if the root certificates cannot be read, or if the kernel refuses.
     pub(crate) fn serve(
         Sockets { listener, ports, of_host, are_handed }: Sockets,
-        (plan, given): (&RunPlan, &Given),
+        (plan, given, secrets): (&RunPlan, &Given, &[Secret]),
         vmm: u32,
         log: NetworkLog,
     ) -> Result<Self, NetworkError> {
@@ -117,6 +122,7 @@ impl Network {
         let sockets =
             Arc::new(HostSockets::new(of_host, plan.network.limits.connections, log.clone()));
         let (take, denied) = decisions::kept(log);
+        let services = Arc::new(Services::new((plan, given), secrets, &take)?);
         let filter = match plan.network.mode {
             NetworkMode::Filtered => {
                 let rules = given.rules(&plan.network).map_err(NetworkError::Peer)?;
@@ -140,7 +146,12 @@ impl Network {
             ports.open()?;
         }
         let watched = listener.watched().map_err(OsError::file("watch", listener.path()))?;
-        tasks.spawn(accept(watched, vmm, (filter.clone(), sockets), visitors));
+        tasks.spawn(accept(
+            watched,
+            vmm,
+            Ways { filter: filter.clone(), services, sockets },
+            visitors,
+        ));
         Ok(Self { _listener: listener, filter, denied, published, ports, _tasks: tasks })
     }
 

@@ -78,6 +78,7 @@ fn failed(
         host: Some(socket.guest().to_owned()),
         port: None,
         address: None,
+        request: None,
         verdict: Verdict::Failed { reason: error.to_string() },
         sent: 0,
         received: 0,

@@ -9,7 +9,7 @@ use box_contract::wire::{
     Frames, GuestNetwork, HostNetwork, LookUp, MAX_STREAM_DATA, NetworkHello, OpenOut, OpenSocket,
     STREAM_WINDOW, StreamCredit, StreamData, StreamId, Way,
 };
-use box_contract::{NetworkLimits, PeerPlan, Scope};
+use box_contract::{NetworkLimits, NetworkPlan, PeerPlan, Scope};
 use egress_rules::{Local, Rules};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
@@ -51,7 +51,9 @@ impl Guest {
         let (visitors, mut receiver) = channel(4);
         let served = tokio::spawn(async move {
             let greeting = link::greeting(&mut theirs).await?;
-            link::serve(theirs, greeting, (Some(filter), Arc::new(sockets)), &mut receiver).await
+            let (services, sockets) = (Arc::default(), Arc::new(sockets));
+            let ways = Ways { filter: Some(filter), services, sockets };
+            link::serve(theirs, greeting, ways, &mut receiver).await
         });
         Self { stream, frames: Frames::default(), served, visitors, decisions }
     }
@@ -471,7 +473,7 @@ fn a_port_that_is_taken_is_an_error_before_the_box_starts() {
     let directory = tempfile::tempdir().unwrap();
     let published = Published { host, .."0:80".parse().unwrap() };
     let runtime = RuntimeDir::create(directory.path()).unwrap();
-    let plan = NetworkPlan::default();
+    let plan = testkit::test_box::config().plan;
     assert!(Sockets::make(&runtime, &plan, (&[], None), &[]).unwrap().is_none(), "nothing to do");
     let error = Sockets::make(&runtime, &plan, (&[published], None), &[]).unwrap_err().to_string();
     assert!(error.starts_with(&format!("cannot publish a port at {host}: ")), "{error}");

@@ -8,6 +8,11 @@
 //! `peers --attempts N PROXY` runs in a box. It asks the proxy for N different denied hosts, and prints how many the proxy
 //! denied.
 //!
+//! `peers --serve-api PORT` is an HTTP API with TLS at 127.0.0.1. It prints each request line, and whether the request has a
+//! credential. It answers `/v1/echo` with the request's head, and any other path with the request's body.
+//!
+//! `peers --search PID TEXT…` prints which texts are in the memory of a process.
+//!
 //! `peers --serve-socket PATH` listens at a Unix socket, and sends back what a client has sent, once that has ended.
 //! `peers --socket PATH` runs in a box. It sends its standard input to the socket, ends that, and prints the answer.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a program for tests")]
@@ -15,6 +20,8 @@
 use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, TcpListener, TcpStream, UdpSocket};
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -31,6 +38,8 @@ const FAR: Ipv4Addr = Ipv4Addr::new(93, 184, 216, 35);
 const PROXY: (Ipv4Addr, u16) = (Ipv4Addr::new(127, 0, 0, 4), 3128);
 /// The domain of names with special addresses, such as `rebind.test.example`.
 const DOMAIN: &str = ".test.example";
+/// How much memory is searched at once, in bytes.
+const CHUNK: u64 = 64 << 10;
 /// The DNS response code NXDOMAIN.
 const NO_SUCH_NAME: u8 = 3;
 
@@ -38,6 +47,8 @@ fn main() {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
     match &arguments[..] {
         [option, count, proxy] if option == "--attempts" => attempt(count.parse().unwrap(), proxy),
+        [option, port] if option == "--serve-api" => serve_api(port.parse().unwrap()),
+        [option, pid, texts @ ..] if option == "--search" => search(pid, texts),
         [option, path] if option == "--serve-socket" => echo_at(path),
         [option, path] if option == "--socket" => exchange(path),
         [directory] => serve(Path::new(directory)),
@@ -57,6 +68,61 @@ fn attempt(count: usize, proxy: &str) {
         answer.starts_with("HTTP/1.1 403 ")
     });
     println!("denied {}", denied.count());
+}
+
+/// Serves an API until the process is killed.
+fn serve_api(port: u16) {
+    let handler = |request: &Request| {
+        let credential = request.header("authorization").map_or("no", |_| "a");
+        println!("{}, {credential} credential", request.head.lines().next().unwrap_or_default());
+        let is_echo = request.path().starts_with("/v1/echo");
+        file(if is_echo { request.head.as_bytes() } else { request.body.as_bytes() })
+    };
+    let _server =
+        Server::start_at((Ipv4Addr::LOCALHOST, port).into(), Identity::Valid, |_| handler);
+    println!("ready");
+    loop {
+        thread::park();
+    }
+}
+
+/// Prints which texts are in the writable memory of a process.
+fn search(pid: &str, texts: &[String]) {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+    let memory = fs::File::open(format!("/proc/{pid}/mem")).unwrap();
+    let mut found = vec![false; texts.len()];
+    for line in maps.lines() {
+        let (range, rest) = line.split_once(' ').unwrap();
+        if rest.starts_with("rw") {
+            let (from, to) = range.split_once('-').unwrap();
+            let [from, to] = [from, to].map(|it| u64::from_str_radix(it, 16).unwrap());
+            search_in(&memory, from..to, texts, &mut found);
+        }
+    }
+    for (text, found) in texts.iter().zip(found) {
+        println!("{text}: {}", if found { "found" } else { "not found" });
+    }
+}
+
+fn search_in(memory: &fs::File, range: Range<u64>, texts: &[String], found: &mut [bool]) {
+    let longest = texts.iter().map(String::len).max().unwrap_or_default();
+    let (mut at, mut held) = (range.start, Vec::<u8>::new());
+    while at < range.end {
+        let mut chunk = vec![0; usize::try_from(CHUNK.min(range.end - at)).unwrap()];
+        // A part of a mapping, for example of a device, may have no memory.
+        let Ok(length @ 1..) = memory.read_at(&mut chunk, at) else { return };
+        at += length as u64;
+        // Most of a guest's memory is empty.
+        if chunk[..length].iter().all(|byte| *byte == 0) {
+            held.clear();
+            continue;
+        }
+        held.extend(&chunk[..length]);
+        for (found, text) in found.iter_mut().zip(texts) {
+            *found = *found || held.windows(text.len()).any(|it| it == text.as_bytes());
+        }
+        held.drain(..held.len().saturating_sub(longest));
+    }
 }
 
 /// Echoes what the clients of a Unix socket send.

@@ -27,7 +27,7 @@ pub(in crate::parse) fn read(top: &Children<'_>) -> NetworkPlan {
     }
     let lacks = match mode {
         Some(NetworkMode::Filtered) if !children.may_have(&schema::ALLOW_PEER) => Some("allow"),
-        Some(NetworkMode::CapOnly) if !top.may_have(&schema::CAP) => Some("cap"),
+        Some(NetworkMode::CapOnly) if !top.may_have(&schema::SERVICE) => Some("service"),
         _ => None,
     };
     if let Some(lacks) = lacks {
@@ -45,7 +45,11 @@ fn peers(children: &Children<'_>, declaration: &'static Declaration) -> Vec<Peer
         let port = reader.optional("port");
         reader.finish();
         if declaration.name == schema::ALLOW_PEER.name {
-            let wanted = node.args.iter().filter_map(|it| needs_consent(it, port));
+            let text = |it: &Value| match &it.data {
+                Data::Text(text) => needs_consent(text, port, it.span),
+                _ => None,
+            };
+            let wanted = node.args.iter().filter_map(text);
             wanted.for_each(|warning| children.sink().report(warning));
         }
         peers.into_iter().flatten().map(move |peer| PeerPlan { peer, port })
@@ -59,8 +63,7 @@ fn mode_span(network: &Node) -> Span {
 
 /// Returns the warning about an allowed peer that is not on the internet: the box reaches it only with an option at
 /// launch.
-fn needs_consent(value: &Value, port: Option<u16>) -> Option<Diagnostic> {
-    let Data::Text(text) = &value.data else { return None };
+pub(super) fn needs_consent(text: &str, port: Option<u16>, span: Span) -> Option<Diagnostic> {
     let rule = Rule { peer: Peer::parse(text)?, port };
     // Whether the launching host has a public address is unknown here.
     let Wanted { needs, purpose } = Local::wanted(&[rule], &[], |_| false).pop()?;
@@ -68,8 +71,7 @@ fn needs_consent(value: &Value, port: Option<u16>) -> Option<Diagnostic> {
         true => "this network is not entirely on the internet",
         false => "this address is not on the internet",
     };
-    let warning =
-        DECLARATION_ERRORS.about("local-peer", &format!("{what} ({purpose})"), value.span);
+    let warning = DECLARATION_ERRORS.about("local-peer", &format!("{what} ({purpose})"), span);
     let help = format!("run the box with `boxlaunch run --network-local {needs}`");
     Some(warning.with_help(help).into_warning())
 }
@@ -92,11 +94,12 @@ fn report_filter(children: &Children<'_>, syntax: Syntax) {
     }
 }
 
-/// Reports a mode that lets nothing through, because `lacks`, an `allow` or a `cap`, is not declared.
+/// Reports a mode that lets nothing through, because `lacks`, an `allow` or a `service`, is not declared.
 fn report_closed(reader: &Reader<'_>, node: &Node, lacks: &str) {
     let syntax = reader.syntax();
-    reader.report_missing_error(if lacks == "cap" {
-        DECLARATION_ERRORS.about("no-cap", &form::keyed(syntax, "cap", "http"), mode_span(node))
+    reader.report_missing_error(if lacks == "service" {
+        let service = form::keyed(syntax, "service", "model");
+        DECLARATION_ERRORS.about("no-cap", &service, mode_span(node))
     } else {
         let usage = schema::NETWORK.usage(syntax);
         let help = format!("write \"none\", or declare which hosts may be reached:{usage}");

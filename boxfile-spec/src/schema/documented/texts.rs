@@ -27,6 +27,7 @@ fn in_place(place: &SchemaPlace, text: &str) -> String {
         Some("network") => block("network \"filtered\""),
         Some("task") => block("task a type=b description=c"),
         Some("cap") => block("cap nostr"),
+        Some("service") => block("service a to=\"https://a.example\""),
         Some("sandbox") => block("sandbox ci"),
         Some(component) => block(component),
     };
@@ -131,6 +132,7 @@ fn some(kind: Kind) -> Vec<String> {
         Kind::OneOf(choices) => choices.iter().map(|it| format!("\"{it}\"")).collect(),
         Kind::Bool => vec!["#true".to_owned(), "#false".to_owned()],
         Kind::MountPoint | Kind::FilePlace => vec!["\"/x\"".to_owned()],
+        Kind::ServiceUrl => vec!["\"https://a.example\"".to_owned()],
         Kind::Size { .. } => vec!["\"1GiB\"".to_owned()],
         Kind::Integer { most, .. } => vec![most.to_string()],
         _ => vec!["\"x\"".to_owned()],

@@ -11,7 +11,7 @@ use diagnostics::{Diagnostic, Source, Syntax};
 
 /// The beginning of each block in KDL and in TOML, with the required parts of the block: the
 /// declaration's name, the KDL text, the TOML header, and the TOML lines below the header.
-const BLOCKS: [(&str, &str, &str, &str); 7] = [
+const BLOCKS: [(&str, &str, &str, &str); 8] = [
     ("agent", "agent {", "agent", ""),
     ("business", "business {", "business", ""),
     ("network", "network \"filtered\" {", "network", "mode = \"filtered\""),
@@ -22,6 +22,12 @@ const BLOCKS: [(&str, &str, &str, &str); 7] = [
         "task \"t\" type=\"t\" description=\"d\" {",
         "task",
         "id = \"t\"\ntype = \"t\"\ndescription = \"d\"",
+    ),
+    (
+        "service",
+        "service \"s\" to=\"https://a.example\" {",
+        "service.s",
+        "to = \"https://a.example\"",
     ),
     ("profile", "profile \"ci\" {", "profile.ci", ""),
 ];

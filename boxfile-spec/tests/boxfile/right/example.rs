@@ -123,6 +123,7 @@ fn the_example_in_full() {
         disk_bytes: None,
         network: NetworkPlan::default(),
         publish: Vec::new(),
+        services: Vec::new(),
         secrets: Vec::new(),
         task: None,
         logs: None,

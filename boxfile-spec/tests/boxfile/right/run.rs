@@ -134,7 +134,10 @@ fn what_can_be_reached_is_sorted_and_in_lower_case() {
     assert!(network.allow.iter().chain(&network.deny).all(|it| it.port.is_none()));
     assert_eq!(network.limits, NetworkLimits::default());
     for (word, mode) in [("shared", NetworkMode::Shared), ("cap-only", NetworkMode::CapOnly)] {
-        assert_eq!(file(&format!("network \"{word}\"\ncap http")).network.mode, mode);
+        assert_eq!(
+            file(&format!("network \"{word}\"\nservice a to=\"https://a.example\"")).network.mode,
+            mode
+        );
     }
 }
 
@@ -189,6 +192,39 @@ fn secrets_are_handed_over_by_name() {
         [
             ("A", &SecretDelivery::Env, Scope::Agent),
             ("B", &SecretDelivery::File { path }, Scope::Both)
+        ]
+    );
+}
+
+/// Covers OAN-10 and OAN-49.
+#[test]
+fn services_have_their_secrets_on_the_host() {
+    let boxfile = file(
+        r#"service b to="https://b.example:8443/v1" timeout="5s" {
+            header "X-Key" secret="KEY"
+            header "authorization" secret="TOKEN" prefix="Bearer "
+            allow "POST /b" "GET /*"
+            allow "GET /a"
+        }
+        service a to="https://a.example" env="A_URL" { header "x-key" secret="KEY"; }
+        secret OWN"#,
+    );
+    let names: Vec<_> = boxfile.services.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(names, ["a", "b"]);
+    let [a, b] = boxfile.services.as_slice() else { panic!() };
+    assert_eq!((a.timeout_ms, b.timeout_ms), (600_000, 5_000));
+    assert_eq!((a.env.as_deref(), &b.env), (Some("A_URL"), &None));
+    let headers: Vec<_> = b.headers.iter().map(|it| (&*it.name, &*it.prefix)).collect();
+    assert_eq!(headers, [("authorization", "Bearer "), ("x-key", "")]);
+    assert_eq!(b.allow, ["GET /*", "GET /a", "POST /b"]);
+    let secrets: Vec<_> =
+        boxfile.secrets.iter().map(|it| (&*it.name, &it.delivery, it.scope)).collect();
+    assert_eq!(
+        secrets,
+        [
+            ("KEY", &SecretDelivery::Host, Scope::Agent),
+            ("OWN", &SecretDelivery::Env, Scope::Agent),
+            ("TOKEN", &SecretDelivery::Host, Scope::Agent)
         ]
     );
 }

@@ -16,6 +16,7 @@ mod places;
 mod profiles;
 mod run;
 mod secrets;
+mod services;
 mod structure;
 mod syntax;
 mod values;

@@ -424,23 +424,23 @@ fn a_network_that_lets_nothing_through() {
              }
     "#);
     assert_snapshot!(file_errors("network \"cap-only\""), @r#"
-    error: without a `cap`, the network mode `cap-only` lets nothing through
+    error: without a `service`, the network mode `cap-only` lets nothing through
       --> Boxfile:3:9
        |
      3 | network "cap-only"
-       |         ^^^^^^^^^^ without `cap`
+       |         ^^^^^^^^^^ without `service`
        |
-       = help: declare one, such as `cap "http"`, or write "none"
+       = help: declare one, such as `service "model"`, or write "none"
     "#);
     let toml = "box = \"b\"\nagent.image = \"oci:i\"\nnetwork = \"cap-only\"\n";
     assert_snapshot!(shown(&read(&[("Boxfile.toml", toml)], None)), @r#"
-    error: without a `cap`, the network mode `cap-only` lets nothing through
+    error: without a `service`, the network mode `cap-only` lets nothing through
       --> Boxfile.toml:3:11
        |
      3 | network = "cap-only"
-       |           ^^^^^^^^^^ without `cap`
+       |           ^^^^^^^^^^ without `service`
        |
-       = help: declare one, such as `[cap.http]`, or write "none"
+       = help: declare one, such as `[service.model]`, or write "none"
     "#);
 }
 

@@ -16,7 +16,7 @@ use crate::plan::{
 };
 use crate::{
     Access, Capabilities, ComponentName, ComponentPlan, Namespaces, RunPlan, Scope, ScratchPlan,
-    SecretDelivery, SecretPlan, SharePlan, SkillMode, User,
+    SecretDelivery, SecretPlan, ServicePlan, SharePlan, SkillMode, User,
 };
 use safe_text::{readable, shown};
 
@@ -62,6 +62,7 @@ impl RunPlan {
             network,
             publish,
             secrets,
+            services,
             task,
             logs,
             caps,
@@ -74,6 +75,7 @@ impl RunPlan {
         all.extend(publish.iter().map(self::publish));
         all.extend(shares.iter().map(share));
         all.extend(skills.iter().filter(|it| it.mode == SkillMode::Mounted).map(skill));
+        all.extend(services.iter().map(service));
         all.extend(secrets.iter().map(secret));
         all.extend(scratch.iter().map(disk));
         all.extend(volumes.iter().map(|it| volume(it, &self.host_volume(it))));
@@ -101,7 +103,7 @@ pub fn reached(plan: &NetworkPlan) -> Vec<Permission> {
         NetworkMode::Filtered if allow.is_empty() => "no host is allowed",
         NetworkMode::Filtered => "the hosts that are allowed",
         NetworkMode::Shared => "everything that the host reaches",
-        NetworkMode::CapOnly => "what the files of /cap reach",
+        NetworkMode::CapOnly => "the services of the box",
     };
     let mut all = vec![Permission::new("network", &format!("{}: {about}", mode.name()))];
     let rule = |field, peer: &PeerPlan, usual: &str| {
@@ -208,6 +210,10 @@ fn secret(SecretPlan { name, scope, delivery }: &SecretPlan) -> Permission {
     let place = match delivery {
         SecretDelivery::Env => "as a variable".to_owned(),
         SecretDelivery::File { path } => format!("at {path}"),
+        SecretDelivery::Host => {
+            let text = "not in the box: the host adds it to requests";
+            return Permission::new(&format!("secret {name}"), text);
+        }
     };
     Permission::new(&format!("secret {name}"), &format!("{place}, {}", components(*scope)))
 }
@@ -228,11 +234,7 @@ fn publish(PublishPlan { component, guest, host }: &PublishPlan) -> Permission {
         0 => "a free port".to_owned(),
         port => format!("port {port}"),
     };
-    let whose = match component {
-        ComponentName::Agent => "the agent",
-        ComponentName::Business => "the business component",
-    };
-    let text = format!("of {whose}, at {host} of the host's loopback");
+    let text = format!("of {}, at {host} of the host's loopback", whose(*component));
     Permission::new(&format!("publish {guest}"), &text)
 }
 
@@ -254,6 +256,25 @@ fn cap(plan: &CapPlan) -> Permission {
         CapPlan::Payments => "invoices".to_owned(),
     };
     Permission::new(&format!("cap {}", plan.name()), &text)
+}
+
+fn service(plan: &ServicePlan) -> Permission {
+    let ServicePlan { name, to, component, headers, allow, timeout_ms: _, env: _ } = plan;
+    let allowed = if allow.is_empty() { "all requests".to_owned() } else { allow.join(", ") };
+    let secrets: Vec<_> = headers.iter().map(|it| it.secret.as_str()).collect();
+    let with = match secrets.as_slice() {
+        [] => String::new(),
+        secrets => format!(", with {}", secrets.join(" and ")),
+    };
+    let text = format!("{to}: {allowed}{with}, for {}", whose(*component));
+    Permission::new(&format!("service {name}"), &text)
+}
+
+const fn whose(component: ComponentName) -> &'static str {
+    match component {
+        ComponentName::Agent => "the agent",
+        ComponentName::Business => "the business component",
+    }
 }
 
 fn sandbox(_: &SandboxPlan) -> Permission {
@@ -312,8 +333,10 @@ mod tests {
             "share data      at /data, to read, for both components",
             "share work      at /a3s/workspace, to read and write, for the agent, proposes \"src\"",
             "skill hot       a directory of the host, to read, for both components",
+            "service model   https://api.example.org/v1: POST /messages*, with MODEL, for the agent",
             "secret KEY      as a variable, for the agent",
             "secret CERT     at /run/cert, for both components",
+            "secret MODEL    not in the box: the host adds it to requests",
             "scratch tmp     at /scratch, 4.0 KiB, for the business component",
             "volume home     at /root, kept on the host as the volume demo.home, for the business component",
             "task t1         Look.",

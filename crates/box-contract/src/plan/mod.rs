@@ -13,6 +13,7 @@ mod difference;
 mod reserved;
 mod resources;
 mod sandbox;
+mod services;
 #[cfg(test)]
 pub(crate) mod tests;
 mod unsupported;
@@ -34,6 +35,7 @@ pub use resources::{
     VolumePlan,
 };
 pub use sandbox::{SandboxFallback, SandboxPlan, SandboxPreset};
+pub use services::{CredentialPlan, ServicePlan};
 pub use unsupported::Unsupported;
 
 /// The path of the plan's JSON in the rootfs of a box before [`SEGMENTED_EPOCH`](crate::manifest::SEGMENTED_EPOCH).
@@ -127,6 +129,10 @@ pub struct RunPlan {
     /// The secrets, sorted by name. Their values are set at launch and are never in a box.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<SecretPlan>,
+    /// The HTTP APIs that the components reach through the host, sorted by name. [`ServicePlan::env`] is in the environment of the
+    /// component, too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<ServicePlan>,
     /// The agent's task, in `/task`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskPlan>,

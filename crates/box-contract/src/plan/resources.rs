@@ -222,7 +222,7 @@ named_enum! {
         Filtered "filtered",
         /// Directly, like programs on the host.
         Shared "shared",
-        /// Only through the files of `/cap`.
+        /// Only to the [services](super::ServicePlan) of the box.
         CapOnly "cap-only",
     }
 }
@@ -250,6 +250,8 @@ pub enum SecretDelivery {
         /// The absolute path of the file in the guest.
         path: String,
     },
+    /// Not into the box: the host adds the secret to requests to a [service](super::ServicePlan).
+    Host,
 }
 
 /// The agent's task, shown in `/task/spec.json` and `/task/meta.json`. The times when it was created, started and

@@ -35,7 +35,15 @@ pub(crate) const GROWN: &str = r#"{
     },
     "secrets": [
         {"name": "KEY", "scope": "agent", "delivery": "env"},
-        {"name": "CERT", "scope": "both", "delivery": {"file": {"path": "/run/cert"}}}
+        {"name": "CERT", "scope": "both", "delivery": {"file": {"path": "/run/cert"}}},
+        {"name": "MODEL", "scope": "agent", "delivery": "host"}
+    ],
+    "services": [
+        {
+            "name": "model", "to": "https://api.example.org/v1", "component": "agent",
+            "headers": [{"name": "authorization", "secret": "MODEL", "prefix": "Bearer "}],
+            "allow": ["POST /messages*"], "timeout-ms": 600000, "env": "MODEL_URL"
+        }
     ],
     "task": {
         "id": "t1", "type": "review", "description": "Look.", "input": "{\"n\":1}",
@@ -109,6 +117,7 @@ fn each_declaration_is_refused_by_itself() {
             "publish",
             "network",
             "secrets",
+            "services",
             "task",
             "tools",
             "logs",
@@ -119,10 +128,10 @@ fn each_declaration_is_refused_by_itself() {
 }
 
 #[test]
-fn a_network_is_enforced_unless_it_is_made_of_files_or_has_rules_and_no_filter() {
+fn a_network_is_enforced_unless_it_has_rules_and_no_filter() {
     for (network, expected) in [
         (r#"{"mode":"filtered","allow":[{"peer":"a.example"}]}"#, None),
-        (r#"{"mode":"cap-only"}"#, Some("network \"cap-only\": not supported yet")),
+        (r#"{"mode":"cap-only"}"#, None),
         (
             r#"{"mode":"none","deny":[{"peer":"a.example"}]}"#,
             Some("network \"none\": it has rules, and no filter for them"),

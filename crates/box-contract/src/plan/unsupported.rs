@@ -6,10 +6,18 @@ use serde::Serialize;
 
 use crate::capabilities::Grant;
 
-use super::{ComponentName, NetworkMode, NetworkPlan, RunPlan};
+use super::{CapPlan, ComponentName, NetworkMode, NetworkPlan, RunPlan};
 
 /// The reason for declarations that a later version may enforce.
 const NOT_YET: &str = "not supported yet";
+const NO_FILES: &str = "not supported yet: `service` gives a component the API at an address, with its key on the host";
+/// The reasons why no box has these services of the host.
+const NO_WEBSOCKETS: &str = "not supported: a program reaches a WebSocket server through `network \"filtered\"`, with the \
+                             server's name in `allow`";
+const NO_NOSTR: &str = "not supported: the key that signs events would need a place on the host; a program that has its own \
+                        key reaches relays through `network \"filtered\"`";
+const NO_PAYMENTS: &str = "not supported: no provider of payments is known to boxlaunch; `service` reaches the API of one, with \
+                           its key on the host";
 
 /// A declaration that is in the plan but that this version does not enforce.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -36,7 +44,7 @@ impl RunPlan {
         #[rustfmt::skip]
         let Self {
             network, caps, sandbox,
-            tools: _, logs: _, task: _, skills: _, shares: _, scratch: _, volumes: _, publish: _, disk_bytes: _, secrets: _, name: _, layout: _, agent_kind: _, agent: _, business: _, vm: _, budget: _,
+            tools: _, logs: _, task: _, skills: _, shares: _, scratch: _, volumes: _, publish: _, disk_bytes: _, secrets: _, services: _, name: _, layout: _, agent_kind: _, agent: _, business: _, vm: _, budget: _,
         } = self;
         let one = |declared: bool, declaration: &str, lacks| {
             declared.then(|| Unsupported { declaration: declaration.to_owned(), lacks })
@@ -48,7 +56,7 @@ impl RunPlan {
         found.extend(
             ComponentName::ALL.into_iter().filter_map(|name| self.unreachable_network(name)),
         );
-        found.extend(caps.iter().map(|it| named("cap", it.name(), NOT_YET)));
+        found.extend(caps.iter().map(cap));
         found.extend(one(sandbox.is_some(), "sandbox", NOT_YET));
         found
     }
@@ -97,14 +105,23 @@ fn named(declaration: &str, name: &str, lacks: &'static str) -> Unsupported {
     Unsupported { declaration: format!("{declaration} {name:?}"), lacks }
 }
 
+fn cap(plan: &CapPlan) -> Unsupported {
+    let lacks = match plan {
+        CapPlan::Http { .. } => NO_FILES,
+        CapPlan::Ws { .. } => NO_WEBSOCKETS,
+        CapPlan::Nostr { .. } => NO_NOSTR,
+        CapPlan::Payments => NO_PAYMENTS,
+    };
+    named("cap", plan.name(), lacks)
+}
+
 fn reached(network: &NetworkPlan) -> Option<Unsupported> {
     let NetworkPlan { mode, allow: _, deny: _, limits: _ } = network;
     let named = |lacks| Some(named("network", mode.name(), lacks));
     let is_bare = *network == NetworkPlan { mode: *mode, ..NetworkPlan::default() };
     match mode {
         NetworkMode::Filtered => None,
-        NetworkMode::None | NetworkMode::Shared if is_bare => None,
-        NetworkMode::None | NetworkMode::Shared => named("it has rules, and no filter for them"),
-        NetworkMode::CapOnly => named(NOT_YET),
+        _ if is_bare => None,
+        _ => named("it has rules, and no filter for them"),
     }
 }

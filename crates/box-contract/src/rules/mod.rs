@@ -10,11 +10,15 @@ pub use safe_text::{VARIABLE_FORM, is_variable};
 
 mod peer;
 mod place;
+mod service;
 mod user;
 
 pub use peer::{MAX_DOMAIN, is_numeric_label, is_peer, network, peer_name};
 pub use place::{
     MountKind, check_disjoint, excludes, is_inside, is_place, overlap, path_order, share_host_fault,
+};
+pub use service::{
+    RequestRule, ServiceUrl, is_credential_header, is_credential_prefix, is_plain_path,
 };
 pub use user::check_user;
 
@@ -40,6 +44,9 @@ pub const MAX_RATE: u64 = 16 << 30;
 
 /// The maximum number of DNS names that a box may resolve per minute. The minimum is 1.
 pub const MAX_NAMES: u32 = 100_000;
+
+/// The maximum number of HTTP APIs that a box reaches through the host.
+pub const MAX_SERVICES: usize = 64;
 
 /// The maximum number of ports per name in a box's resolver.
 pub const MAX_PORTS: usize = 8;

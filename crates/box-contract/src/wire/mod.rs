@@ -55,7 +55,7 @@ use frame::{Body, invalid, read_frame, write_frame};
 use program_id::one_byte;
 
 /// The version of this protocol. A host refuses an init with a later version.
-pub const PROTOCOL: u32 = 11;
+pub const PROTOCOL: u32 = 12;
 /// The oldest protocol version of the boxes that a host runs. See [`HostMessage::since`].
 pub const OLDEST_PROTOCOL: u32 = 2;
 
@@ -66,7 +66,7 @@ pub const fn is_spoken(protocol: u32) -> bool {
 
 /// The text in the box-init program by which `boxbuild` recognizes the program. It contains the versions of this protocol
 /// and of the format ([`FORMAT_EPOCH`](crate::manifest::FORMAT_EPOCH)).
-pub const INIT_MARK: &str = "boxbuild box-init for protocol 11 and format epoch 4";
+pub const INIT_MARK: &str = "boxbuild box-init for protocol 12 and format epoch 4";
 
 /// Declares the messages of one direction, each with the kind and the body of its frame.
 macro_rules! messages {
@@ -179,11 +179,13 @@ pub use mounts::{
 };
 pub use network::{
     Found, GuestNetwork, HostNetwork, LookUp, MAX_STREAM_DATA, NetworkHello, OpenIn, OpenOut,
-    OpenSocket, STREAM_WINDOW, StreamCredit, StreamData, StreamId, Way,
+    OpenService, OpenSocket, STREAM_WINDOW, StreamCredit, StreamData, StreamId, Way,
 };
 pub use output::{Output, Stream, Window, output_cost};
 pub use program_id::ProgramId;
-pub use secret::{MAX_SECRET, MAX_SECRETS, Secret, SecretError, TOO_MANY_SECRETS, check_secret};
+pub use secret::{
+    MAX_SECRET, MAX_SECRETS, MIN_CREDENTIAL, Secret, SecretError, TOO_MANY_SECRETS, check_secret,
+};
 pub use sizes::{FRAME_COST, INPUT_WINDOW, MAX_FRAME, MAX_OUTPUT, MAX_WORDS, WINDOW};
 pub use usage::{ComponentUsage, Measure, Usage};
 pub use variable::{

@@ -3,7 +3,7 @@
 //! Init has a process for the component's end of the network. The process connects to
 //! [`NETWORK_PORT`](crate::network::NETWORK_PORT) and first sends the component's name. After that, both ends can open
 //! streams. The guest opens a stream if a program connects to the filter's proxy, to an address that init has assigned
-//! to a name, or to a socket of the host ([`HostSocket`](super::HostSocket)). The host opens a stream if a client connects to a published port.
+//! to a name, to an HTTP API ([`ServicePlan`](crate::ServicePlan)), or to a socket of the host ([`HostSocket`](super::HostSocket)). The host opens a stream if a client connects to a published port.
 //!
 //! The VMM's loop stops if one of its sockets is full. So all streams use one connection, which both ends always read, and
 //! each stream has a window of [`STREAM_WINDOW`] bytes in each direction. The receiver grants more bytes ([`StreamCredit`])
@@ -43,6 +43,8 @@ messages! {
         7 => LookUp(LookUp),
         /// A program has connected to a socket of the host.
         8 => OpenSocket(OpenSocket),
+        /// A program has connected to an HTTP API that it reaches through the host.
+        9 => OpenService(OpenService),
     }
 }
 
@@ -107,6 +109,16 @@ pub struct OpenSocket {
     pub stream: u32,
     /// The position of the socket in [`Mounts::sockets`](super::Mounts::sockets).
     pub socket: u16,
+}
+
+/// A stream opened by the guest that leads to an HTTP API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OpenService {
+    /// The stream's number, which is even.
+    pub stream: u32,
+    /// The number of the API ([`RunPlan::services`](crate::RunPlan::services)).
+    pub service: u16,
 }
 
 /// A stream opened by the host.

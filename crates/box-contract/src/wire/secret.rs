@@ -15,6 +15,8 @@ pub const MAX_SECRETS: usize = 256;
 pub const TOO_MANY_SECRETS: &str = "a box has at most 256 secrets";
 /// The maximum length of a secret, in bytes.
 pub const MAX_SECRET: usize = MAX_OUTPUT;
+/// The minimum length of a secret that the host adds to requests, in bytes.
+pub const MIN_CREDENTIAL: usize = 8;
 
 /// The value of a secret. Its memory is cleared on drop.
 #[derive(Clone, PartialEq, Eq)]
@@ -46,6 +48,14 @@ pub enum SecretError {
     /// The value is not UTF-8, but the environment variables of a box must be.
     #[error("it is not UTF-8; declare it with a `path`")]
     Encoding,
+    /// The value has a byte that no header line can have.
+    #[error("it has a character that no HTTP header can have; only printable ASCII is possible")]
+    Header,
+    /// The value is shorter than [`MIN_CREDENTIAL`], so it could not be told from other text of an answer.
+    #[error(
+        "it is shorter than {MIN_CREDENTIAL} bytes, so it could not be told from other text of an answer"
+    )]
+    TooShort,
 }
 
 /// Checks that a value can be delivered.
@@ -61,6 +71,11 @@ pub fn check_secret(value: &[u8], delivery: &SecretDelivery) -> Result<(), Secre
     }
     match delivery {
         SecretDelivery::File { .. } => Ok(()),
+        SecretDelivery::Host if value.len() < MIN_CREDENTIAL => Err(SecretError::TooShort),
+        SecretDelivery::Host => {
+            let is_plain = value.iter().all(u8::is_ascii_graphic);
+            is_plain.then_some(()).ok_or(SecretError::Header)
+        }
         SecretDelivery::Env if value.contains(&0) => Err(SecretError::Nul),
         SecretDelivery::Env => {
             std::str::from_utf8(value).map(drop).map_err(|_| SecretError::Encoding)

@@ -46,7 +46,9 @@ impl From<&HttpError> for Explanation {
             HttpError::Client(_) => Internal.into(),
             HttpError::Content { source, .. } => source.into(),
             HttpError::Late { .. } => DownloadFailed.into(),
-            HttpError::Untrusted { .. } | HttpError::NotTls { .. } => ServerUntrusted.into(),
+            HttpError::Roots(_) | HttpError::Untrusted { .. } | HttpError::NotTls { .. } => {
+                ServerUntrusted.into()
+            }
             HttpError::NotHttp { .. } | HttpError::Screened { .. } => DownloadFailed.into(),
             HttpError::Refused { .. } | HttpError::Unreachable { .. } => {
                 row(ServerUnreachable, UNREACHABLE)

@@ -15,7 +15,6 @@ use reqwest::{Method, NoProxy, Proxy, Url, redirect};
 use rustls::InvalidMessage;
 
 use super::error::HttpError;
-use super::roots;
 use super::screen::{self, Lookup, Screen, Screened};
 use super::upload::Uploads;
 use super::url::{RemoteUrl, host_of};
@@ -93,9 +92,9 @@ impl Client {
         lookup: Lookup,
     ) -> Result<Self, HttpError> {
         let patience = options.policy.patience;
-        let roots = roots::load(options.roots.as_deref(), more_roots)?;
+        let roots = tls_roots::load(options.roots.as_deref(), more_roots)?;
         let has_roots = !roots.is_empty();
-        let tls = roots::tls(roots).map_err(|error| HttpError::Client(error.into()))?;
+        let tls = tls_roots::client(roots).map_err(|error| HttpError::Client(error.into()))?;
         let proxy = options.proxy.as_deref().map(parse_proxy).transpose()?;
         let builder = || {
             let builder = reqwest::Client::builder()

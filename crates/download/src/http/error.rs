@@ -11,13 +11,16 @@ pub enum HttpError {
     /// The URL in `HTTPS_PROXY` is invalid. The message does not repeat it, because it may have a password.
     #[error("the proxy in HTTPS_PROXY cannot be used: {0}")]
     Proxy(String),
+    /// A file of root certificates cannot be read.
+    #[error(transparent)]
+    Roots(#[from] tls_roots::RootsError),
     /// There are no root certificates, so no https server can be trusted.
     #[error("{host} cannot be trusted: this system has no root certificates")]
     NoRoots { host: String },
     /// The HTTP client cannot be made.
     #[error("cannot set up the network client")]
     Client(#[source] Box<dyn Error + Send + Sync>),
-    /// A file of root certificates is invalid, or the server's certificate is not trusted.
+    /// The server's certificate is not trusted.
     #[error("{what}")]
     Untrusted { what: String, source: Box<dyn Error + Send + Sync> },
     /// The server does not speak TLS.

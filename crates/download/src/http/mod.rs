@@ -2,7 +2,6 @@
 //!
 //! ```text
 //! url     text                   → RemoteUrl
-//! roots   files of certificates  → the TLS configuration
 //! client  RemoteUrl, headers     → one response; redirects are not followed here
 //! upload  RemoteUrl, content     → one response
 //! screen  a name in a redirect   → its addresses, if none of them is forbidden
@@ -12,7 +11,6 @@
 
 mod client;
 mod error;
-mod roots;
 mod screen;
 mod upload;
 mod url;

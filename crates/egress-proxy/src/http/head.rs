@@ -31,7 +31,7 @@ const NO_PROXY_REQUEST: &str = "this is a proxy, which needs CONNECT or a URI wi
 const OTHER_SCHEME: &str =
     "the proxy was asked for another URL than http://; a client asks for https:// by CONNECT";
 const OTHER_HOST: &str = "the request and its Host header name different servers";
-const OTHER_CODING: &str = "the body has a transfer coding other than chunked";
+pub(crate) const OTHER_CODING: &str = "the body has a transfer coding other than chunked";
 const BODY: &str = "CONNECT has no body";
 
 /// Returns the target of a request.
@@ -102,7 +102,7 @@ fn has_no_body(headers: &HeaderMap) -> Result<(), Refusal> {
 
 /// Returns whether the end of a message's body is unambiguous: the body has a length or is chunked, but not both.
 /// Refuses other transfer codings, because [`remove_hop`] would remove the header line that names them.
-fn is_framed(headers: &HeaderMap) -> bool {
+pub(crate) fn is_framed(headers: &HeaderMap) -> bool {
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
     let is_chunked = |it: &HeaderValue| it.as_bytes().eq_ignore_ascii_case(b"chunked");
     match (codings.next(), codings.next()) {
@@ -147,7 +147,7 @@ pub(crate) fn to_client<B>(mut response: Response<B>) -> Result<Response<B>, Ref
 
 /// Removes the hop-by-hop header lines ([RFC 9110, section
 /// 7.6.1](https://www.rfc-editor.org/rfc/rfc9110#section-7.6.1)): the lines that Connection names, and [`HOP`].
-fn remove_hop(headers: &mut HeaderMap) {
+pub(crate) fn remove_hop(headers: &mut HeaderMap) {
     let lines = headers.get_all(CONNECTION).iter().filter_map(|it| it.to_str().ok());
     let names = lines.flat_map(|it| it.split(',')).filter_map(|it| it.trim().parse().ok());
     let named: Vec<HeaderName> = names.collect();

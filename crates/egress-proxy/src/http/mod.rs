@@ -5,7 +5,7 @@
 //! closes the connection after the request ([RFC 9112, section
 //! 6.3](https://www.rfc-editor.org/rfc/rfc9112#section-6.3)). [`head`] refuses the other ambiguous messages.
 
-mod head;
+pub(crate) mod head;
 
 use std::convert::Infallible;
 use std::mem;
@@ -50,15 +50,21 @@ where
         let client = Arc::clone(&client);
         async move { Ok::<_, Infallible>(client.answer(request).await) }
     });
-    let mut http = server::conn::http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(filter.settings.request);
-    http.max_buf_size(BUFFER).max_headers(MAX_HEADERS).auto_date_header(false);
+    let http = server(&filter.settings);
     // Ignore an error: the client was already informed of it, or is gone.
     let _ended = http.serve_connection(TokioIo::new(stream), service).with_upgrades().await;
     let tunnel = lock(&client.tunnel).take();
     if let Some(tunnel) = tunnel {
         tunnel.carry(&filter.settings).await;
     }
+}
+
+/// Returns the settings for the connections of clients.
+pub(crate) fn server(settings: &Settings) -> server::conn::http1::Builder {
+    let mut http = server::conn::http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(settings.request);
+    http.max_buf_size(BUFFER).max_headers(MAX_HEADERS).auto_date_header(false);
+    http
 }
 
 /// A client, and its connections to servers.
@@ -154,7 +160,7 @@ impl Client {
 }
 
 /// Returns why a server did not answer after the connection was made.
-fn no_answer(error: &hyper::Error) -> Refusal {
+pub(crate) fn no_answer(error: &hyper::Error) -> Refusal {
     if error.is_parse() { Refusal::Answer } else { Refusal::Closed }
 }
 
@@ -170,13 +176,18 @@ fn refusal(reason: &Refusal, target: Option<&Target>) -> Response<Body> {
     if let Verdict::Denied { allow: Some(line), .. } = reason.verdict(target) {
         text += &format!("To allow it, add this to `network` in the Boxfile: {line}\n");
     }
-    let mut response = Response::new(Either::Right(Full::from(text)));
+    said(reason, text).map(Either::Right)
+}
+
+/// Returns a response with the status of a refusal and this text.
+pub(crate) fn said(reason: &Refusal, text: String) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::from(text));
     *response.status_mut() = reason.status();
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(CONTENT_TYPE, plain);
     response
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

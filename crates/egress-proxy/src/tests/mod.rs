@@ -7,6 +7,7 @@ mod limits;
 mod proxy;
 mod reload;
 mod resolve;
+mod service;
 mod socks;
 mod targets;
 mod time;

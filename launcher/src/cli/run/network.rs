@@ -1,12 +1,14 @@
 //! The network of a starting box: the errors of rules that need an option, and the notice about its hosts.
 
 use std::env;
+use std::path::PathBuf;
 
 use box_contract::{ErrorCode, NetworkMode, NetworkPlan, PeerPlan, RunPlan};
 use boxlaunch::network::given::NetworkRefusal;
 use boxlaunch::network::{Given, NetworkError};
 use cli_common::Problem;
 use egress_rules::{Local, Wanted, with_port};
+use host_fs::own;
 use safe_text::shown;
 
 use super::RunArgs;
@@ -18,14 +20,16 @@ const MAX_NAMED: usize = 8;
 
 /// Returns the network that the box gets: the network that it declares, limited by the command line.
 pub(super) fn given(args: &RunArgs, plan: &RunPlan) -> Result<Given, Failure> {
-    let given = args.network(plan).map_err(refused)?;
+    let certificates = env::var_os(own::CERTIFICATES).filter(|it| !it.is_empty());
+    let certificates = certificates.map(PathBuf::from);
+    let given = Given { certificates, ..args.network(plan).map_err(refused)? };
     let Some(proxy) = &args.given.proxy else { return Ok(given) };
-    if given.mode != NetworkMode::Filtered {
+    if given.mode != NetworkMode::Filtered && (plan.services.is_empty() || !given.has_services) {
         let mode = given.mode.name();
         let message = format!("--proxy has no effect: the network of the box is {mode:?}");
         return Err(usage(
             &message,
-            "leave it out: only the filter of `network \"filtered\"` uses it",
+            "leave it out: only the filter of `network \"filtered\"` and services use it",
         ));
     }
     Ok(Given { proxy: Some(proxy.find(|name| env::var(name).ok())?), ..given })
@@ -44,7 +48,7 @@ fn refused(reason: NetworkRefusal) -> Failure {
         }
         NetworkRefusal::Unused(_) => UNUSED,
         NetworkRefusal::NoRules { .. } => {
-            "leave it out: only the rules of `network \"filtered\"` name addresses"
+            "leave it out: only the rules of `network \"filtered\"` and services name addresses"
         }
     };
     usage(&message(&reason), help)
@@ -214,7 +218,7 @@ mod tests {
         assert_eq!(proxy.to_string(), "http://proxy:3128");
         insta::assert_snapshot!(output(&plan(NetworkMode::None, &[]), &["--proxy", "http://proxy:3128"]), @r#"
         error: --proxy has no effect: the network of the box is "none"
-          = help: leave it out: only the filter of `network "filtered"` uses it
+          = help: leave it out: only the filter of `network "filtered"` and services use it
         "#);
         let closed = output(&filtered, &["--network", "none", "--proxy", "http://proxy:3128"]);
         assert!(closed.contains("--proxy has no effect"), "{closed}");

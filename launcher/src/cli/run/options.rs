@@ -389,7 +389,7 @@ impl RunArgs {
     /// [`NetworkRefusal`] if `--network` or `--network-local` does not fit the plan.
     pub(in crate::cli) fn network(&self, plan: &RunPlan) -> Result<Given, NetworkRefusal> {
         Given::decide(
-            &plan.network,
+            plan.into(),
             self.given.network.into(),
             self.given.network_local.clone(),
             is_own,

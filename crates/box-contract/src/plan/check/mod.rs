@@ -113,6 +113,14 @@ pub enum PlanError {
         /// The fault, and how to fix it.
         reason: &'static str,
     },
+    /// An HTTP API cannot be served.
+    #[error("its service {name}: {reason}")]
+    Service {
+        /// The service's name, safe for a terminal.
+        name: String,
+        /// The fault, and how to fix it.
+        reason: &'static str,
+    },
     /// The disk for the components' roots has a wrong size.
     #[error("its disk: {0}")]
     Disk(&'static str),

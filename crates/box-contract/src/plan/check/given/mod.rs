@@ -36,6 +36,7 @@ impl RunPlan {
             .or_else(|| self.overlap_fault())
             .or_else(|| self.wrong_skill())
             .or_else(|| wrong_network(&self.network))
+            .or_else(|| self.wrong_service())
             .or_else(|| self.wrong_publish())
             .or_else(|| self.wrong_task())
     }
@@ -256,7 +257,7 @@ impl RunPlan {
 /// Returns the path of the file in which a secret is delivered.
 fn path_of(secret: &SecretPlan) -> Option<&str> {
     match &secret.delivery {
-        SecretDelivery::Env => None,
+        SecretDelivery::Env | SecretDelivery::Host => None,
         SecretDelivery::File { path } => Some(path),
     }
 }
@@ -288,5 +289,6 @@ fn wrong_network(network: &NetworkPlan) -> Option<PlanError> {
     wrong.map(|(setting, reason)| PlanError::Network { setting, reason })
 }
 
+mod services;
 #[cfg(test)]
 mod tests;

@@ -1,11 +1,8 @@
-//! Loads the root certificates for https servers from the system.
-//!
-//! No root certificates are compiled into the program. So it trusts a company's servers if the administrators have installed the
-//! company's certificates, and it does not trust certificates that they have removed. The integrity of a file depends on its
-//! sha256; TLS protects its confidentiality.
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
 
 use std::error::Error;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use host_fs::read::{Links, read_file};
@@ -13,8 +10,6 @@ use rustls::crypto::ring;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
-
-use super::error::HttpError;
 
 /// The files with all root certificates of Debian, Arch, Gentoo and NixOS; Fedora; openSUSE;
 /// Alpine. curl and Go look for the same files.
@@ -29,16 +24,26 @@ const SYSTEM: [&str; 5] = [
 /// The maximum size of a file of certificates, in bytes. Debian's has 230 KB.
 const MAX_ROOTS_BYTES: u64 = 16 << 20;
 
+/// A file of root certificates cannot be read, is malformed, or has none.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read root certificates from {}", path.display())]
+pub struct RootsError {
+    /// The file.
+    pub path: PathBuf,
+    /// The reason.
+    pub source: Box<dyn Error + Send + Sync>,
+}
+
 /// Reads the root certificates of the file `named` or else of the system, and also of the file `more`. The result is empty if
 /// none of these files exists.
-pub(super) fn load(named: Option<&Path>, more: Option<&Path>) -> Result<RootCertStore, HttpError> {
+///
+/// # Errors
+/// [`RootsError`].
+pub fn load(named: Option<&Path>, more: Option<&Path>) -> Result<RootCertStore, RootsError> {
     let system = || SYSTEM.map(Path::new).into_iter().find(|path| path.is_file());
     let mut roots = RootCertStore::empty();
     for path in named.or_else(system).into_iter().chain(more) {
-        let failed = |source| {
-            let what = format!("cannot read root certificates from {}", path.display());
-            HttpError::Untrusted { what, source }
-        };
+        let failed = |source| RootsError { path: path.to_owned(), source };
         if read(path, &mut roots).map_err(failed)? == 0 {
             return Err(failed("it holds none in PEM form".into()));
         }
@@ -54,8 +59,11 @@ fn read(path: &Path, roots: &mut RootCertStore) -> Result<usize, Box<dyn Error +
     Ok(roots.add_parsable_certificates(certificates).0)
 }
 
-/// Returns the TLS configuration of the client: versions 1.2 and 1.3, and no client certificate.
-pub(super) fn tls(roots: RootCertStore) -> Result<ClientConfig, rustls::Error> {
+/// Returns the TLS configuration of a client: versions 1.2 and 1.3, and no client certificate.
+///
+/// # Errors
+/// The provider of cryptography supports neither version.
+pub fn client(roots: RootCertStore) -> Result<ClientConfig, rustls::Error> {
     let provider = Arc::new(ring::default_provider());
     let builder =
         ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
@@ -70,16 +78,14 @@ mod tests {
     fn a_named_file_must_hold_certificates() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("roots.pem");
-        assert!(
-            matches!(load(Some(&path), None), Err(HttpError::Untrusted { .. })),
-            "it is missing"
-        );
+        assert!(load(Some(&path), None).is_err(), "it is missing");
         for bad in
             ["", "no certificates", "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n"]
         {
             std::fs::write(&path, bad).unwrap();
             for (named, more) in [(Some(&*path), None), (None, Some(&*path))] {
-                assert!(matches!(load(named, more), Err(HttpError::Untrusted { .. })), "{bad:?}");
+                let error = load(named, more).unwrap_err();
+                assert_eq!(error.path, path, "{bad:?}");
             }
         }
     }

@@ -1,0 +1,146 @@
+//! `service "NAME" …`: an HTTP API that a component reaches through the host.
+
+use box_contract::{ComponentName, CredentialPlan, Scope, SecretDelivery, SecretPlan, ServicePlan};
+
+use super::check_business;
+use crate::errors::DECLARATION_ERRORS;
+use crate::parse::component::env::variables;
+use crate::parse::run::network::needs_consent;
+use crate::parse::run::secret::Secret;
+use crate::parse::{Children, Reader, names};
+use crate::schema;
+use crate::syntax::tree::Node;
+use diagnostics::{Diagnostic, Sink, Spanned};
+use safe_text::quote;
+
+/// A service, with the spans of what other declarations must not have.
+pub(in crate::parse) struct Service {
+    plan: ServicePlan,
+    /// The secrets of the headers.
+    secrets: Vec<Spanned<String>>,
+    env: Option<Spanned<String>>,
+}
+
+impl Service {
+    /// Returns the service for the model.
+    pub(in crate::parse) fn plan(self) -> ServicePlan {
+        self.plan
+    }
+}
+
+/// Reads all services, and sorts them by name.
+pub(in crate::parse) fn read(top: &Children<'_>) -> Vec<Service> {
+    top.keyed(&schema::SERVICE).into_iter().filter_map(|node| read_one(node, top)).collect()
+}
+
+fn read_one(node: &Node, top: &Children<'_>) -> Option<Service> {
+    let mut reader = Reader::new(node, &schema::SERVICE, top.sink());
+    let name: Option<String> = reader.first();
+    let to: Option<String> = reader.value("to");
+    let env: Option<Spanned<String>> = reader.optional("env");
+    let timeout_ms = reader.value("timeout");
+    let component = reader.value("component");
+    check_business(&mut reader, top, component == Some(ComponentName::Business));
+    let children = reader.children();
+    let mut headers = Reader::keyed(&children, &schema::HEADER, header);
+    headers.sort_by(|one, other| one.0.name.cmp(&other.0.name));
+    let allow = requests(&children);
+    reader.finish_block(&children);
+    let (headers, secrets) = headers.into_iter().unzip();
+    let (name, to, component, timeout_ms) = (name?, to?, component?, timeout_ms?);
+    let variable = env.as_ref().map(|it| it.value.clone());
+    let plan = ServicePlan { name, to, component, headers, allow, timeout_ms, env: variable };
+    warn_of_consent(&plan, &reader);
+    Some(Service { plan, secrets, env })
+}
+
+/// Reads a header line, and the span of its secret.
+fn header(reader: &mut Reader<'_>) -> Option<(CredentialPlan, Spanned<String>)> {
+    let name = reader.first();
+    let secret: Option<Spanned<String>> = reader.value("secret");
+    let prefix: Option<String> = reader.optional("prefix");
+    let (name, secret, prefix) = (name?, secret?, prefix.unwrap_or_default());
+    Some((CredentialPlan { name, secret: secret.value.clone(), prefix }, secret))
+}
+
+/// Reads all `allow` declarations.
+fn requests(children: &Children<'_>) -> Vec<String> {
+    let declaration = &schema::ALLOW_REQUEST;
+    let read = |node| Reader::whole(node, declaration, children.sink(), Reader::all::<String>);
+    names::unique(children.many(declaration).into_iter().filter_map(read).flatten().collect())
+}
+
+/// Warns of a service that is not on the internet, because the box reaches it only with an option at launch.
+fn warn_of_consent(plan: &ServicePlan, reader: &Reader<'_>) {
+    let peer = plan.peer();
+    let warning = peer.and_then(|it| needs_consent(&it.peer, it.port, reader.value_span("to")));
+    warning.into_iter().for_each(|it| reader.report(it));
+}
+
+/// Returns the secrets of the model: those that the components get, and those of the services, which stay on the host. Reports a
+/// secret that is both.
+pub(in crate::parse) fn secrets(
+    declared: Vec<Secret>,
+    services: &[Service],
+    sink: &Sink,
+) -> Vec<SecretPlan> {
+    for secret in services.iter().flat_map(|it| &it.secrets) {
+        let named = declared.iter().filter_map(|it| it.name.as_ref());
+        for own in named.filter(|it| it.value == secret.value) {
+            let error = DECLARATION_ERRORS.about("secret-in-box", &quote(&own.value), own.span);
+            sink.report(error.with_label(secret.span, "the host adds it here"));
+        }
+    }
+    let mut all: Vec<SecretPlan> = declared.into_iter().filter_map(Secret::plan).collect();
+    for Service { plan, .. } in services {
+        plan.headers.iter().for_each(|it| keep(&mut all, &it.secret, plan.component));
+    }
+    all.sort_by(|one, other| one.name.cmp(&other.name));
+    all
+}
+
+/// Adds the secret of a component's service, unless it is there.
+fn keep(all: &mut Vec<SecretPlan>, name: &str, component: ComponentName) {
+    let scope = match component {
+        ComponentName::Agent => Scope::Agent,
+        ComponentName::Business => Scope::Business,
+    };
+    match all.iter_mut().find(|it| it.name == name) {
+        Some(known) if known.scope != scope => known.scope = Scope::Both,
+        Some(_) => {}
+        None => {
+            let delivery = SecretDelivery::Host;
+            all.push(SecretPlan { name: name.to_owned(), scope, delivery });
+        }
+    }
+}
+
+/// Reports the variables of services that their components or other services declare, too.
+pub(in crate::parse) fn check_variables(
+    components: [Option<&Node>; 2],
+    services: &[Service],
+    sink: &Sink,
+) {
+    for (at, service) in services.iter().enumerate() {
+        let Some(env) = &service.env else { continue };
+        let twice = |it: &&Service| {
+            it.plan.component == service.plan.component && it.plan.env == service.plan.env
+        };
+        if let Some(Spanned { span, .. }) =
+            services[..at].iter().find(twice).and_then(|it| it.env.as_ref())
+        {
+            sink.report(Diagnostic::twice(&env.value, *span, env.span));
+        }
+        let own = components.into_iter().flatten();
+        let own =
+            own.filter(|it| ComponentName::of(&it.name.value) == Some(service.plan.component));
+        let declared = own.flat_map(|it| it.children().iter()).filter(|it| {
+            [schema::ENV.name, schema::PLAIN_ENV.name].contains(&it.name.value.as_str())
+        });
+        for variable in declared.flat_map(variables).filter(|it| it.name == env.value) {
+            let name = quote(variable.name);
+            let error = DECLARATION_ERRORS.about("service-variable", &name, variable.span);
+            sink.report(error.with_label(env.span, "set to the address of the service"));
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! HTTP APIs that components reach through the host, which keeps their credentials.
+
+use serde::{Deserialize, Serialize};
+
+use super::{ComponentName, PeerPlan, RunPlan};
+use crate::rules::ServiceUrl;
+
+/// An HTTP API that a component reaches through the host. The host adds the credentials and speaks TLS to the API.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ServicePlan {
+    /// The name.
+    pub name: String,
+    /// The URL before the paths of requests ([`ServiceUrl`]).
+    pub to: String,
+    /// The component that reaches the API.
+    pub component: ComponentName,
+    /// The header lines that the host adds, sorted by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub headers: Vec<CredentialPlan>,
+    /// The allowed requests ([`RequestRule`](crate::rules::RequestRule)), sorted. Empty means all requests.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allow: Vec<String>,
+    /// The time limit of a request and its answer, in milliseconds.
+    pub timeout_ms: u64,
+    /// The variable of the component with the URL of the API inside the box.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub env: Option<String>,
+}
+
+/// A header line with a secret that the host adds to requests.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct CredentialPlan {
+    /// The name of the header, in lower case.
+    pub name: String,
+    /// The name of the secret, whose delivery is [`SecretDelivery::Host`](super::SecretDelivery::Host).
+    pub secret: String,
+    /// The text before the secret, such as `Bearer `.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub prefix: String,
+}
+
+impl ServicePlan {
+    /// Returns the rule that permits connections to the API, and nothing else. `None` if the URL is malformed.
+    pub fn peer(&self) -> Option<PeerPlan> {
+        let url = ServiceUrl::parse(&self.to)?;
+        Some(PeerPlan { peer: url.host.to_owned(), port: Some(url.port) })
+    }
+}
+
+impl RunPlan {
+    /// Returns the HTTP APIs of a component, each with its number: its position in [`RunPlan::services`].
+    pub fn services_of(
+        &self,
+        component: ComponentName,
+    ) -> impl Iterator<Item = (u16, &ServicePlan)> {
+        (0..).zip(&self.services).filter(move |(_, it)| it.component == component)
+    }
+}

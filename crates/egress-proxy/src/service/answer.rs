@@ -1,0 +1,232 @@
+//! Removes the credential from the answers of a service.
+
+use std::ops::Range;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, ready};
+
+use http_body_util::BodyExt as _;
+use hyper::Response;
+use hyper::body::{Body, Bytes, Frame, Incoming};
+use hyper::header::{CONTENT_ENCODING, HeaderMap, HeaderName, HeaderValue, LOCATION, SET_COOKIE};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, Sleep, sleep_until};
+use zeroize::Zeroizing;
+
+use crate::attempt::Attempt;
+use crate::http::{head, lock};
+use crate::refusal::Refusal;
+
+/// The byte that replaces those of a credential.
+const MASK: u8 = b'*';
+
+/// The credentials of a service, none of which is empty.
+#[derive(Clone)]
+pub(super) struct Secrets(Arc<[Zeroizing<Vec<u8>>]>);
+
+impl Secrets {
+    pub(super) fn new(secrets: Vec<Zeroizing<Vec<u8>>>) -> Self {
+        Self(secrets.into_iter().filter(|it| !it.is_empty()).collect())
+    }
+
+    /// Returns an API's answer without the header lines that contain or set credentials.
+    ///
+    /// # Errors
+    /// The answer is a redirect, compressed or ambiguous.
+    pub(super) fn checked<B>(
+        &self,
+        answer: Response<B>,
+        credentials: &[(HeaderName, HeaderValue)],
+    ) -> Result<Response<B>, Refusal> {
+        let mut answer = head::to_client(answer)?;
+        let headers = answer.headers_mut();
+        let is_identity = |it: &HeaderValue| it.as_bytes().eq_ignore_ascii_case(b"identity");
+        if !headers.get_all(CONTENT_ENCODING).iter().all(is_identity) {
+            return Err(Refusal::Encoded);
+        }
+        headers.remove(SET_COOKIE);
+        credentials.iter().for_each(|(name, _)| drop(headers.remove(name)));
+        self.remove_from(headers);
+        if answer.status().is_redirection() && answer.headers().contains_key(LOCATION) {
+            return Err(Refusal::Redirected);
+        }
+        Ok(answer)
+    }
+
+    /// Removes the header lines that contain a credential.
+    fn remove_from(&self, headers: &mut HeaderMap) {
+        let has = |value: &HeaderValue| !self.places(value.as_bytes()).is_empty();
+        let named = headers.iter().filter(|(_, value)| has(value)).map(|(name, _)| name.clone());
+        for name in named.collect::<Vec<_>>() {
+            headers.remove(name);
+        }
+    }
+
+    /// Returns the places of all credentials in a text.
+    fn places(&self, text: &[u8]) -> Vec<Range<usize>> {
+        let of = |secret: &Zeroizing<Vec<u8>>| {
+            let length = secret.len();
+            let starts = text.windows(length).enumerate();
+            let starts = starts.filter(|(_, it)| *it == secret.as_slice());
+            starts.map(|(at, _)| at..at + length).collect::<Vec<_>>()
+        };
+        self.0.iter().flat_map(of).collect()
+    }
+
+    /// Returns how many bytes at the end of a text may be the beginning of a credential.
+    fn begun(&self, text: &[u8]) -> usize {
+        let of = |secret: &Zeroizing<Vec<u8>>| {
+            let begins = |length: &usize| text.ends_with(&secret[..*length]);
+            (1..secret.len()).rev().find(begins).unwrap_or(0)
+        };
+        self.0.iter().map(of).max().unwrap_or(0)
+    }
+
+    /// Adds `more` to `held`, and returns its bytes, masked, except those that may be the beginning of a credential.
+    fn pass(&self, held: &mut Vec<u8>, more: &[u8]) -> Bytes {
+        held.extend_from_slice(more);
+        for place in self.places(held) {
+            held[place].fill(MASK);
+        }
+        let kept = held.split_off(held.len() - self.begun(held));
+        std::mem::replace(held, kept).into()
+    }
+}
+
+/// The body of an API's answer, without the credentials.
+pub(super) struct Masked {
+    body: Incoming,
+    secrets: Secrets,
+    /// The bytes that may be the beginning of a credential.
+    held: Vec<u8>,
+    deadline: Pin<Box<Sleep>>,
+    /// The attempt, and the task with the connection to the API. Dropping them reports the one and ends the other.
+    open: Option<(Arc<Mutex<Attempt>>, JoinSet<()>)>,
+}
+
+impl Masked {
+    pub(super) fn new(
+        body: Incoming,
+        secrets: Secrets,
+        open: (Arc<Mutex<Attempt>>, JoinSet<()>),
+        deadline: Instant,
+    ) -> Self {
+        let deadline = Box::pin(sleep_until(deadline));
+        Self { body, secrets, held: Vec::new(), deadline, open: Some(open) }
+    }
+
+    /// Ends the connection, and reports the attempt.
+    fn end(&mut self, reason: Option<&Refusal>) {
+        if let (Some((attempt, _)), Some(reason)) = (self.open.take(), reason) {
+            lock(&attempt).ends(reason);
+        }
+    }
+}
+
+impl Body for Masked {
+    type Data = Bytes;
+    type Error = Refusal;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Refusal>>> {
+        let this = self.get_mut();
+        loop {
+            if this.open.is_none() {
+                return Poll::Ready(None);
+            }
+            if this.deadline.as_mut().poll(cx).is_ready() {
+                this.end(Some(&Refusal::Timeout("the request")));
+                return Poll::Ready(Some(Err(Refusal::Timeout("the request"))));
+            }
+            let passed = match ready!(Pin::new(&mut this.body.frame()).poll(cx)) {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => this.secrets.pass(&mut this.held, &data),
+                    // Trailers are not passed on.
+                    Err(_) => continue,
+                },
+                Some(Err(_)) => {
+                    this.end(Some(&Refusal::Closed));
+                    return Poll::Ready(Some(Err(Refusal::Closed)));
+                }
+                None => {
+                    this.end(None);
+                    std::mem::take(&mut this.held).into()
+                }
+            };
+            if !passed.is_empty() {
+                return Poll::Ready(Some(Ok(Frame::data(passed))));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn secrets(all: &[&str]) -> Secrets {
+        Secrets::new(all.iter().map(|it| Zeroizing::new(it.as_bytes().to_vec())).collect())
+    }
+
+    fn passed(secrets: &Secrets, pieces: &[&[u8]]) -> Vec<String> {
+        let mut held = Vec::new();
+        let pass = |piece: &&[u8]| secrets.pass(&mut held, piece);
+        let mut all: Vec<Bytes> = pieces.iter().map(pass).collect();
+        all.push(held.into());
+        all.iter().map(|it| String::from_utf8_lossy(it).into_owned()).collect()
+    }
+
+    #[test]
+    fn a_credential_is_masked_also_if_it_comes_in_pieces() {
+        let secrets = secrets(&["secret-1", "1-other"]);
+        assert_eq!(passed(&secrets, &[b"a secret-1 b"]), ["a ******** b", ""]);
+        assert_eq!(passed(&secrets, &[b"a sec", b"ret-", b"1!"]), ["a ", "", "********!", ""]);
+        assert_eq!(passed(&secrets, &[b"a sec", b"ond"]), ["a ", "second", ""]);
+        assert_eq!(passed(&secrets, &[b"a sec"]), ["a ", "sec"]);
+        // Text that begins like no credential is passed on at once, so that events are not delayed.
+        assert_eq!(passed(&secrets, &[b"data: {}\n\n"]), ["data: {}\n\n", ""]);
+        assert_eq!(passed(&secrets, &[b"secret-1-other"]), ["**************", ""]);
+    }
+
+    #[test]
+    fn headers_with_a_credential_are_removed() {
+        let credentials =
+            [(HeaderName::from_static("x-key"), HeaderValue::from_static("secret-1"))];
+        let answer = Response::builder()
+            .header("x-key", "other")
+            .header("x-echo", "the secret-1")
+            .header("set-cookie", "a=b")
+            .header("x-request-id", "7");
+        let answer =
+            secrets(&["secret-1"]).checked(answer.body(()).unwrap(), &credentials).unwrap();
+        let names: Vec<_> = answer.headers().keys().map(HeaderName::as_str).collect();
+        assert_eq!(names, ["x-request-id"]);
+        let refused = |name: &str, value: &str, status: u16| {
+            let answer = Response::builder().status(status).header(name, value).body(()).unwrap();
+            secrets(&[]).checked(answer, &[]).map(drop)
+        };
+        assert!(matches!(refused("content-encoding", "gzip", 200), Err(Refusal::Encoded)));
+        assert!(matches!(refused("location", "https://b.example", 302), Err(Refusal::Redirected)));
+        assert!(refused("location", "/v1/files/7", 201).is_ok());
+        assert!(matches!(refused("upgrade", "x", 101), Err(Refusal::Answer)));
+    }
+
+    proptest! {
+        /// However a text is cut, its credentials are masked and the rest arrives.
+        #[test]
+        fn cuts_do_not_matter(parts in prop::collection::vec("(abcabd|[abcd]{0,3})", 0..8), cuts in prop::collection::vec(0_usize..40, 0..6)) {
+            let text = parts.concat();
+            let secrets = secrets(&["abcabd"]);
+            let mut cuts: Vec<_> = cuts.into_iter().map(|it| it.min(text.len())).collect();
+            cuts.extend([0, text.len()]);
+            cuts.sort_unstable();
+            let pieces: Vec<_> = cuts.windows(2).map(|it| &text.as_bytes()[it[0]..it[1]]).collect();
+            let all = passed(&secrets, &pieces).concat();
+            prop_assert_eq!(all, text.replace("abcabd", "******"));
+        }
+    }
+}
