@@ -30,6 +30,16 @@ boxlaunch up -q --forget --box /netted; boxlaunch port . | grep -c 8080; boxlaun
 boxlaunch up -q sub --box /small; cd sub; boxlaunch up -q; cd ../..; boxlaunch exec . true; boxlaunch up --box /small; cd /; boxlaunch up --box /small; boxlaunch rm -f --all-data $(boxlaunch ps -n)
 mkdir /tmp/open; chmod 777 /tmp/open; boxlaunch up --box /small /tmp/open; mkdir -p /home/me/bare; boxlaunch up -q /home/me/bare; cd $page; echo 'gitdir: ../key' >/home/me/bare/.git; boxlaunch up -q --box /small /home/me/bare
 "#;
+/// What an environment has written is copied while it is stopped. It returns to the copy, and another project begins with it.
+const SNAPSHOT: &str = r#"
+boxlaunch up -q --box /small; boxlaunch exec -u 0 . -- sh -c 'echo one >/x; sync'; boxlaunch snapshot create; boxlaunch down
+boxlaunch snapshot create; boxlaunch reset; boxlaunch snapshot create . more
+boxlaunch up -q --from page-4a05-1; boxlaunch exec . cat /x; boxlaunch up -q --from page-4a05-1; boxlaunch down
+boxlaunch up -q --box /other --from page-4a05-1 2>&1 | sed 's/sha256:[0-9a-f]*/DIGEST/g'
+mkdir ../fork; cd ../fork; boxlaunch up -q --box /small --from page-4a05-1; boxlaunch exec . cat /x; boxlaunch down
+boxlaunch snapshot ls | tr -s ' ' | cut -d' ' -f1-3; stat -c %a /home/me/.local/state/boxbuild/snapshots/page-4a05-1 /home/me/.local/state/boxbuild/snapshots/page-4a05-1/disk
+boxlaunch snapshot rm page-4a05-1; boxlaunch rm -f --all-data $(boxlaunch ps -a -n); ls -A /home/me/.local/state/boxbuild/snapshots
+"#;
 
 static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let tools = tools();
@@ -45,7 +55,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         bake(&file, &tools.programs.box_init, &at(name));
         host.file(at(name), format!("/{name}"))
     });
-    let scenario = [("days", DAYS), ("asked", ASKED)].into_iter();
+    let scenario = [("days", DAYS), ("asked", ASKED), ("snapshot", SNAPSHOT)].into_iter();
     let scenario = scenario.fold(Scenario::default(), |scenario, (name, script)| {
         scenario.script(UNHURRIED, name, &format!("ifconfig lo 127.0.0.1 up; {PROJECT}{script}"))
     });
@@ -55,7 +65,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
 #[test]
 #[ignore = "one of the longer boots"]
 fn a_project_has_a_box_that_is_there_again_tomorrow() {
-    for name in ["days", "asked"] {
+    for name in ["days", "asked", "snapshot"] {
         let Step { stdout, .. } = &STEPS[name];
         insta::assert_snapshot!(name, stdout);
     }

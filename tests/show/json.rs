@@ -131,6 +131,8 @@ fn names_with_which_a_command_has_succeeded() {
     assert_fits("named", &removed);
     assert_eq!(removed["names"], json!(["work"]));
     assert_fits("named", &report(&["stop", "--all", "--json"]));
+    assert_fits("snapshots", &report(&["snapshot", "ls", "--json"]));
+    assert_fits("named", &report(&["snapshot", "rm", "none", "--json"]));
 }
 
 #[test]

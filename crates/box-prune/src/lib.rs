@@ -19,7 +19,9 @@ pub use report::{asked_lines, called, json, lines, over, size_line};
 
 /// The name of the directory with the records of boxlaunch, each of which is a directory.
 pub const RECORDS: &str = "boxes";
-/// The thin directory in a record's directory: the documents of a box that can be started again.
+/// The name of the directory with the snapshots of boxlaunch, each of which is a directory.
+pub const SNAPSHOTS: &str = "snapshots";
+/// The thin directory in the directory of a record or a snapshot: the documents of a box that can be started again.
 pub const STARTED: &str = "box";
 
 /// Lists the blobs of boxes for the collector.
@@ -38,9 +40,9 @@ impl Contents for BoxContents {
         Some((documents.digest, blobs.collect()))
     }
 
-    /// The directory with the records of boxlaunch stands for the boxes in it that can be started again.
+    /// The directories with the records and the snapshots of boxlaunch stand for the boxes in them that can be started again.
     fn thin_in(&self, directory: &Path) -> Vec<PathBuf> {
-        if directory.file_name() != Some(OsStr::new(RECORDS)) {
+        if ![RECORDS, SNAPSHOTS].map(|it| Some(OsStr::new(it))).contains(&directory.file_name()) {
             return vec![directory.to_owned()];
         }
         let records = fs::read_dir(directory).into_iter().flatten().flatten();

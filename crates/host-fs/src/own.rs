@@ -47,6 +47,8 @@ pub const VARIABLES: [&str; 13] = [
 
 /// The name of boxbuild's subdirectory in the XDG directories.
 const NAME: &str = "boxbuild";
+/// The name of the subdirectory with the settings of boxlaunch alone.
+const LAUNCHER: &str = "boxlaunch";
 
 /// The name of the init's program.
 pub const BOX_INIT: &str = "box-init";
@@ -192,6 +194,11 @@ pub fn configuration(variable: impl Fn(&str) -> Option<OsString>) -> Option<Path
     Some(user_directory("XDG_CONFIG_HOME", ".config", variable)?.join(NAME))
 }
 
+/// Returns the directory of the user's settings for boxlaunch alone, with `config.toml`.
+pub fn launcher_configuration(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    Some(user_directory("XDG_CONFIG_HOME", ".config", variable)?.join(LAUNCHER))
+}
+
 /// Returns the path of the user's policy, which applies if there is no administrator's policy at [`POLICY`].
 pub fn policy(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     Some(configuration(variable)?.join("policy.toml"))
@@ -220,6 +227,7 @@ mod tests {
         assert_eq!(store(None, all), Some("s".into()));
         assert_eq!(store(Some(Path::new("n")), all), Some("n".into()));
         assert_eq!(configuration(all), Some("/e/boxbuild".into()));
+        assert_eq!(launcher_configuration(all), Some("/e/boxlaunch".into()));
         assert_eq!(data(all), Some("/d/boxbuild".into()));
         assert_eq!(store(None, with(&[("XDG_CACHE_HOME", "/c")])), Some("/c/boxbuild".into()));
         let home = with(&[("HOME", "/h"), ("BOXBUILD_STORE", "")]);

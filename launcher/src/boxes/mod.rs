@@ -30,6 +30,7 @@ mod refused;
 mod rename;
 mod resume;
 mod run_log;
+mod snapshot;
 mod startable;
 mod starts;
 pub mod task;
@@ -60,6 +61,7 @@ pub use events::{BoxEvent, EventKind, RecordWatch};
 pub use record::{Record, Restarted, State, Updated};
 pub use rename::Updating;
 pub use run_log::{Happened, KeptTrajectory, RunEntry, RunLog};
+pub use snapshot::{Snapshot, SnapshotError, Snapshots};
 
 /// The directory of the records in the state directory.
 const NAME: &str = "boxes";

@@ -37,7 +37,8 @@ impl Entry {
     }
 }
 
-fn copy_documents(from: &Path, to: &Path) -> io::Result<()> {
+/// Copies the documents of a box into another directory, which need not exist.
+pub(super) fn copy_documents(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to)?;
     DOCUMENTS.iter().try_for_each(|name| copy_document(&from.join(name), &to.join(name)))
 }

@@ -1,8 +1,8 @@
-//! Completions of the names that a command line contains: started boxes, boxes of the store, and volumes.
+//! Completions of the names that a command line contains: started boxes, boxes of the store, volumes and snapshots.
 
 use std::env;
 
-use boxlaunch::boxes::{Boxes, Record, State};
+use boxlaunch::boxes::{Boxes, Record, Snapshots, State};
 use boxlaunch::mounts::volumes::Volumes;
 use clap::{Arg, Command, CommandFactory as _};
 use cli_common::complete::{self, Candidate, offering, place};
@@ -13,8 +13,10 @@ use super::terminal::print;
 use super::{Cli, paths};
 
 /// Commands that a box can be named for after its end.
-const OF_ENDED: [&str; 9] =
-    ["events", "inspect", "logs", "reset", "restart", "rm", "start", "task", "wait"];
+const OF_ENDED: [&str; 10] =
+    ["events", "inspect", "logs", "reset", "restart", "rm", "snapshot", "start", "task", "wait"];
+/// The command of `volume` and `snapshot` whose last name is a new one.
+const CREATE: &str = "create";
 
 /// If a shell asks for completions, prints them. Returns `None` if no shell asks.
 pub(crate) fn asked() -> Option<Result<u8, Failure>> {
@@ -34,11 +36,12 @@ fn command() -> Command {
 /// Adds completions to the arguments of a command and of its subcommands that are names. `of` is the command of boxlaunch that has all
 /// of them.
 fn named(command: Command, of: &str) -> Command {
-    if command.get_name() == "create" {
-        return command;
-    }
+    let is_new = command.get_name() == CREATE;
     let offered = |arg| match place(&arg) {
+        Some("NAME") if of == "volume" && is_new => arg,
         Some("NAME") if of == "volume" => offering(arg, false, || volumes("")),
+        Some("SNAP") if is_new => arg,
+        Some("SNAP") => offering(arg, false, snapshots),
         Some("NAME") => {
             let ended = OF_ENDED.contains(&of);
             offering(arg, false, move || started(ended, ""))
@@ -48,14 +51,15 @@ fn named(command: Command, of: &str) -> Command {
             started(true, "").into_iter().chain(complete::boxes(&PROGRAM)).collect()
         }),
         Some("BOX") => offering(arg, true, || complete::boxes(&PROGRAM)),
-        _ if is_volume(&arg) => offering(arg, false, || volumes(":/")),
+        _ if has_name(&arg, "volume") => offering(arg, false, || volumes(":/")),
+        _ if has_name(&arg, "from") => offering(arg, false, snapshots),
         _ => arg,
     };
     command.mut_args(offered).mut_subcommands(|command| named(command, of))
 }
 
-fn is_volume(arg: &Arg) -> bool {
-    arg.get_long() == Some("volume")
+fn has_name(arg: &Arg, option: &str) -> bool {
+    arg.get_long() == Some(option)
 }
 
 /// Returns the names of the boxes that run, with `ended` also of those that have ended, each with `after` behind it.
@@ -82,6 +86,13 @@ fn volumes(after: &str) -> Vec<Candidate> {
     names.map(|it| Candidate::new(it.name + after)).collect()
 }
 
+/// Returns the names of snapshots.
+fn snapshots() -> Vec<Candidate> {
+    let all = paths::state().ok().and_then(|state| Snapshots::new(&state).all().ok());
+    let all = all.map(|(all, _)| all).unwrap_or_default().into_iter();
+    all.map(|it| Candidate::new(it.name).help(Some(it.of.into()))).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,12 +103,14 @@ mod tests {
         let mut without = Vec::new();
         let mut commands = vec![command()];
         while let Some(command) = commands.pop() {
-            let is_named = |it: &&Arg| matches!(place(it), Some("NAME" | "BOX"));
+            let is_named = |it: &&Arg| matches!(place(it), Some("NAME" | "BOX" | "SNAP"));
             let names = command.get_arguments().filter(is_named);
             let bare = names.filter(|it| !complete::is_offering(it));
             without.extend(bare.map(|it| format!("{} {}", command.get_name(), it.get_id())));
             commands.extend(command.get_subcommands().cloned());
         }
-        assert_eq!(without, ["create name"], "a new volume has a new name");
+        without.sort();
+        let expected = ["create name", "create snapshot"];
+        assert_eq!(without, expected, "a new volume and a new snapshot have new names");
     }
 }

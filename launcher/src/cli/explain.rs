@@ -10,7 +10,7 @@ use box_contract::ErrorCode::{self, *};
 use box_contract::SkillMode;
 use box_contract::rules::MIN_VM_MIB;
 use boxlaunch::agent::AgentError;
-use boxlaunch::boxes::{ENTRY_NAME_FORM, RecordError, is_entry_name};
+use boxlaunch::boxes::{ENTRY_NAME_FORM, RecordError, SnapshotError, is_entry_name};
 use boxlaunch::client::ClientError;
 use boxlaunch::host::error::{Allowed, KvmError, PolicyError, Resource};
 use boxlaunch::host::{INSTALL_NETWORK, NETWORK_NEEDS};
@@ -59,6 +59,7 @@ pub(crate) fn explain(error: &LaunchError) -> Explanation {
         LaunchError::Agent(error) => of_agent(error),
         LaunchError::Machine(error) => of_machine(error),
         LaunchError::Record(error) => of_record(error),
+        LaunchError::Snapshot(error) => of_snapshot(error),
         LaunchError::Client(error) => of_client(error),
         LaunchError::NoComponent(_) => ComponentNotFound.into(),
         LaunchError::NoSuchPort { .. } => {
@@ -352,6 +353,37 @@ fn of_record(error: &RecordError) -> Explanation {
         }
         RecordError::BadName(_) => (Usage, ENTRY_NAME_FORM).into(),
         RecordError::ResultPlace(_) => (Usage, "name a file, whose directory has to exist").into(),
+    }
+}
+
+fn of_snapshot(error: &SnapshotError) -> Explanation {
+    match error {
+        SnapshotError::Os(error) => of_os(error),
+        SnapshotError::Stopped(_) => Interrupted.into(),
+        SnapshotError::Missing(_) => {
+            (SnapshotNotFound, "`boxlaunch snapshot ls` lists all snapshots").into()
+        }
+        SnapshotError::Exists(_) => {
+            let help = "choose another name, or remove it: `boxlaunch snapshot rm`";
+            (SnapshotExists, help).into()
+        }
+        SnapshotError::BadName(_) => (Usage, ENTRY_NAME_FORM).into(),
+        SnapshotError::Running { name, is_environment } => {
+            let down = if *is_environment { "`boxlaunch down` in its project, or " } else { "" };
+            (StillRunning, format!("stop it first: {down}`boxlaunch stop {name}`")).into()
+        }
+        SnapshotError::NoDisk(_) => {
+            let help = "a box of `up` or `run --detach` gets one at its start, unless it has `--disk none`; `reset` removes it";
+            (Usage, help).into()
+        }
+        SnapshotError::Damaged { .. } => {
+            (SnapshotDamaged, "remove it: `boxlaunch snapshot rm`").into()
+        }
+        SnapshotError::OtherBox { name, of, .. } => {
+            let help =
+                format!("start the box of the snapshot: `boxlaunch up --box {of} --from {name}`");
+            (SnapshotOfOther, help).into()
+        }
     }
 }
 

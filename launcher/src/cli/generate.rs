@@ -16,7 +16,7 @@ const MANUAL: Manual = Manual {
     environment: &[
         (
             "BOXLAUNCH_STATE",
-            "The directory for logs, records and volumes, and for which files were hashed.",
+            "The directory for logs, records, volumes and snapshots, and for which files were hashed.",
         ),
         ("XDG_STATE_HOME, HOME", "Where that directory is, unless BOXLAUNCH_STATE is set."),
         ("XDG_RUNTIME_DIR", "The directory of a box's sockets while it runs."),
@@ -24,7 +24,7 @@ const MANUAL: Manual = Manual {
         (box_prune::VARIABLE, "The maximum size of the store: 50G, 0 or none."),
         (
             "BOXBUILD_STORE, XDG_CACHE_HOME, XDG_CONFIG_HOME, XDG_DATA_HOME",
-            "Directories of boxbuild, which no box may write to. The first two locate the store.",
+            "Directories of boxbuild, which no box may write to. The first two locate the store, the third one also config.toml.",
         ),
         (
             "BOXBUILD_INIT, BOXBUILD_KERNEL, BOXBUILD_REGISTRIES, SSL_CERT_FILE",
@@ -40,10 +40,14 @@ const MANUAL: Manual = Manual {
     files: &[
         ("/dev/kvm", "Hardware virtualization, which a box needs to run at full speed."),
         ("NAME.box", "A thin directory: it points to a box in the store."),
+        (
+            "~/.config/boxlaunch/config.toml",
+            "The box for `up` in projects without a Boxfile, as `box = \"BOX\"`.",
+        ),
         ("~/.cache/boxbuild", "The store, from which `boxlaunch run NAME` starts boxes."),
         (
             "~/.local/state/boxbuild",
-            "Logs, records and volumes of boxes, and receipts of files that were hashed.",
+            "Logs, records, volumes and snapshots of boxes, and receipts of files that were hashed.",
         ),
     ],
     see_also: &["boxbuild(1)"],

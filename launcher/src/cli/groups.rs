@@ -5,7 +5,7 @@ use clap::Command;
 /// The groups of the commands, in the order in which a box is used.
 const GROUPS: [(&str, &[&str]); 7] = [
     ("Start boxes", &["run", "start", "restart", "update"]),
-    ("The environment of a project", &["up", "down", "reset"]),
+    ("The environment of a project", &["up", "down", "reset", "snapshot"]),
     (
         "Work in a running box",
         &["exec", "shell", "attach", "cp", "task", "agent", "skills", "network", "health"],

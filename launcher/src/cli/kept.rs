@@ -53,10 +53,12 @@ fn kept(
     // The administrator's policy decides which boxes root starts, too.
     let of_builder = of_builder.chain([Path::new(own::POLICY).parent().map(Path::to_owned)]);
     let of_builder = of_builder.flatten().map(readable("boxbuild"));
-    let host_kernels = virtual_host::kernel::cache(&variable).map(readable("boxlaunch"));
+    let of_launcher =
+        [virtual_host::kernel::cache(&variable), own::launcher_configuration(&variable)];
+    let of_launcher = of_launcher.into_iter().flatten().map(readable("boxlaunch"));
     let state =
         ProtectedDirectory { path: state.to_owned(), program: "boxlaunch", is_private: true };
-    [state].into_iter().chain(of_builder).chain(host_kernels).collect()
+    [state].into_iter().chain(of_builder).chain(of_launcher).collect()
 }
 
 /// Returns the protected files: the installed programs, the paths at which `run --image` would find a boxbuild to start, the user's
@@ -303,6 +305,7 @@ mod tests {
             ".config/boxbuild",
             ".local/share/boxbuild",
             ".cache/boxbuild/virtual-host",
+            ".config/boxlaunch",
         ];
         let mut others = others.map(at).to_vec();
         others.insert(5, "/etc/boxbuild".into());
@@ -324,6 +327,7 @@ mod tests {
             "",
             ".local",
             ".config/boxbuild",
+            ".config/boxlaunch",
             ".cache",
             ".cache/boxbuild/sha256",
             ".local/share/boxbuild",

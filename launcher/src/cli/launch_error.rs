@@ -3,7 +3,7 @@
 use box_contract::ComponentName;
 use box_layout::OpenError;
 use boxlaunch::agent::AgentError;
-use boxlaunch::boxes::RecordError;
+use boxlaunch::boxes::{RecordError, SnapshotError};
 use boxlaunch::client::ClientError;
 use boxlaunch::from_below;
 use boxlaunch::host::error::{KvmError, PolicyError};
@@ -55,6 +55,8 @@ pub(crate) enum LaunchError {
     #[error(transparent)]
     Record(RecordError),
     #[error(transparent)]
+    Snapshot(SnapshotError),
+    #[error(transparent)]
     Client(ClientError),
     /// The box lacks the component that a command is to run in.
     #[error("the box has no {} component to run the command in", .0.name())]
@@ -85,6 +87,7 @@ from_below!(NetworkError => LaunchError::Network, Os, Vmm);
 from_below!(AgentError => LaunchError::Agent, Os, Stream);
 from_below!(MachineError => LaunchError::Machine, Os, Stopped, Opened, Vmm, Network, Stream, Kvm);
 from_below!(RecordError => LaunchError::Record, Os);
+from_below!(SnapshotError => LaunchError::Snapshot, Os, Stopped);
 from_below!(ClientError => LaunchError::Client, Os, Stopped, Stream);
 
 impl From<GitError> for LaunchError {

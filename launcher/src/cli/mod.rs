@@ -44,6 +44,7 @@ mod secrets;
 mod shares;
 mod since;
 mod skills;
+mod snapshot;
 mod start;
 mod stats;
 mod stored;
@@ -109,6 +110,7 @@ enum Command {
     Up(Box<environment::UpArgs>),
     Down(environment::DownArgs),
     Reset(environment::ResetArgs),
+    Snapshot(snapshot::SnapshotArgs),
     #[command(after_help = cli_registry::PullArgs::examples("boxlaunch"))]
     Pull(pull::PullArgs),
     Ps(list::PsArgs),
@@ -167,6 +169,7 @@ impl Command {
             Self::Up(args) => (environment::up(args), args.json),
             Self::Down(args) => (environment::down(args), args.json),
             Self::Reset(args) => (environment::reset(args), args.json),
+            Self::Snapshot(args) => (snapshot::snapshot(args), args.is_json()),
             Self::Pull(args) => (pull::pull(args), args.pull.json),
             Self::Ps(args) => (list::ps(args), args.json),
             Self::Images(args) => (images::images(args), args.json),

@@ -64,7 +64,11 @@ fn parse_alone(words: &[OsString]) -> Option<Cli> {
 }
 
 /// Commands of docker and boxbuild that boxlaunch lacks, and the alternatives.
-const OTHERS: [(&str, &str); 12] = [
+const OTHERS: [(&str, &str); 13] = [
+    (
+        "commit",
+        "`boxlaunch snapshot create NAME` copies what programs have written to the root of a stopped box, and `boxbuild build` makes a box",
+    ),
     ("container", "`boxlaunch ps` lists the started boxes"),
     ("create", "`boxlaunch run --detach BOX` creates and starts a box"),
     ("gc", "`boxlaunch prune` removes the least recently used boxes and files of the store"),
@@ -384,7 +388,7 @@ mod tests {
 
     #[test]
     fn a_command_of_docker_gets_one_tip() {
-        for command in ["push hello", "login", "pause x", "create", "version", "top"] {
+        for command in ["push hello", "login", "pause x", "create", "commit x", "version", "top"] {
             let text = whole(&format!("boxlaunch {command}"));
             assert!(text.contains("tip: ") && !text.contains("similar"), "{text}");
         }

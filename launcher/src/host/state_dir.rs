@@ -1,4 +1,4 @@
-//! Directories in the state directory whose entries the user names: `boxes` and `volumes`.
+//! Directories in the state directory whose entries the user names: `boxes`, `volumes` and `snapshots`.
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{self, ErrorKind};
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub const ENTRY_NAME_FORM: &str =
     "use letters, digits, `_`, `.` and `-`, at most 63, the first one a letter or a digit";
 
-/// Returns whether a box or a volume can have this name: see [`ENTRY_NAME_FORM`].
+/// Returns whether a box, a volume or a snapshot can have this name: see [`ENTRY_NAME_FORM`].
 pub fn is_entry_name(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
     (1..=MAX_NAME).contains(&text.len())

@@ -8,13 +8,16 @@ use std::time::Duration;
 
 use ext4_image::Options;
 use host_fs::OsError;
+use host_fs::publish::FileDraft;
 use nix::fcntl::OFlag;
 use nix::unistd::{getegid, geteuid};
+use vmm::signals::{StopSignals, Stopped};
 
+use super::disk_copy;
 use crate::host::state_dir::private_file;
 
 /// The name of a kept disk in its directory.
-pub(super) const DISK: &str = "disk";
+pub(crate) const DISK: &str = "disk";
 
 /// The name of a disk whose file system is not whole yet.
 const DRAFT: &str = "disk.new";
@@ -42,6 +45,27 @@ pub(super) fn make_kept(directory: &Path, size_bytes: u64, root: Root) -> Result
         Ok(file.metadata()?.len())
     };
     make().map_err(OsError::file("make", &path))
+}
+
+/// Makes the kept disk of a directory a copy of `from`, atomically: an old disk there is replaced when the copy is whole. The next
+/// draft in the directory removes what a killed process has left. A signal ends the copy early.
+///
+/// # Errors
+/// Errors of the operating system.
+pub(super) fn make_copy(
+    from: &File,
+    directory: &Path,
+    signals: &StopSignals,
+) -> Result<Result<(), Stopped>, OsError> {
+    let path = directory.join(DISK);
+    let make = || -> io::Result<Result<(), Stopped>> {
+        let draft = FileDraft::beside(&path, 0o600)?;
+        match disk_copy::copy(from, draft.file(), signals)? {
+            Ok(()) => draft.finish_over(&path).map(Ok),
+            stopped => Ok(stopped),
+        }
+    };
+    make().map_err(OsError::file("copy a disk to", &path))
 }
 
 /// Creates a disk with an empty file system without a journal, in an unlinked file in the file system of `directory`. The

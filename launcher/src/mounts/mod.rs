@@ -1,5 +1,6 @@
 //! What a start mounts in a box: directories and sockets of the host, volumes and scratch disks.
 
+mod disk_copy;
 mod disk_file;
 pub mod files;
 pub mod guest_paths;

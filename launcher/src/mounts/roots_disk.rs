@@ -12,12 +12,16 @@ use std::time::Instant;
 use box_contract::rules::MIN_DISK_BYTES;
 use box_contract::{RunPlan, size};
 use host_fs::OsError;
+use host_fs::read::{Links, open_regular};
+use vmm::signals::{StopSignals, Stopped};
 
 use crate::host::state_dir::absent;
 
 use super::disk_file::{
-    DISK, LOOK, PATIENCE, Root, is_there, make_kept, make_lost, open, take_back,
+    LOOK, PATIENCE, Root, is_there, make_copy, make_kept, make_lost, open, take_back,
 };
+
+pub(crate) use super::disk_file::DISK;
 
 /// The size of the disk of a box that does not declare one, in bytes. The disk is smaller on a host with less free space.
 pub const DEFAULT_SIZE: u64 = 10 << 30;
@@ -75,6 +79,21 @@ pub(crate) fn remove(directory: &Path) -> Result<(), OsError> {
     absent(&directory.join(DISK), |path| std::fs::remove_file(path))
 }
 
+/// Makes the disk in one directory a copy of the disk in another one, atomically. A signal ends the copy early.
+///
+/// # Errors
+/// Errors of the operating system.
+pub(crate) fn copy(
+    from: &Path,
+    to: &Path,
+    signals: &StopSignals,
+) -> Result<Result<(), Stopped>, OsError> {
+    let path = from.join(DISK);
+    let disk = open_regular(&path, Links::Refuse);
+    let disk = disk.map_err(|error| OsError::file("open", &path)(error.into()))?;
+    make_copy(&disk, to, signals)
+}
+
 /// A disk that this process gives to a VM.
 #[derive(Debug)]
 pub struct RootsDisk {
@@ -106,6 +125,14 @@ impl RootsDisk {
         if !is_there(directory)? {
             make_kept(directory, size_bytes, ROOT)?;
         }
+        Self::open(directory)
+    }
+
+    /// Opens the disk in the directory of a box's record, and locks it until the result is dropped and the VM ends.
+    ///
+    /// # Errors
+    /// If the file cannot be opened, or if another VM uses it.
+    pub(crate) fn open(directory: &Path) -> Result<Self, OsError> {
         let file = open(directory)?;
         let take = || -> io::Result<u64> {
             lock(&file)?;

@@ -21,6 +21,7 @@ mod refusal;
 mod removed;
 mod shares;
 mod skills;
+mod snapshot;
 mod terminal;
 mod verify;
 mod volume;

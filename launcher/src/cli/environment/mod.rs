@@ -1,6 +1,7 @@
 //! `boxlaunch up`, `down` and `reset`: the environment of a project, which is a box that has the project's directory and is there again
 //! the next time.
 
+mod config;
 mod given;
 mod here;
 mod identity;
@@ -15,7 +16,7 @@ use std::process::Command;
 use box_contract::permissions::Effect;
 use box_contract::{ErrorCode, RunPlan, exit};
 use box_digest::Digest;
-use boxlaunch::boxes::{self, Boxes, Record, RecordError, State};
+use boxlaunch::boxes::{self, Boxes, Record, RecordError, Snapshot, Snapshots, State};
 use boxlaunch::project::{GitError, Project, ProjectError};
 use checkout::BOXFILES;
 use cli_common::store::{BoxArgument, StoreOption};
@@ -49,7 +50,7 @@ const MAX_BOXFILE: u64 = 16 << 20;
 /// the next `boxlaunch up` needs none. Then `boxlaunch shell` opens a shell in it. Its name is made from the path of the project.
 ///
 /// Without --box, the project's Boxfile declares the box. It is built if it has changed and you permit that with --accept, because the
-/// box can write to it, too.
+/// box can write to it, too. A project without a Boxfile gets the box that `box` names in ~/.config/boxlaunch/config.toml.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct UpArgs {
@@ -57,9 +58,13 @@ pub(crate) struct UpArgs {
     #[arg(value_name = "DIR")]
     directory: Option<PathBuf>,
     /// The box: a Boxfile, a name in the store, a directory, HOST/NAME:TAG or sha256:... [default: the box that the environment
-    /// has, at first the project's Boxfile].
+    /// has, at first the project's Boxfile or else that of config.toml].
     #[arg(long = "box", value_name = "BOX")]
     subject: Option<PathBuf>,
+    /// Begin with a copy of this snapshot, instead of what programs have written to the root until now. The snapshot must be of the
+    /// same box: `boxlaunch snapshot ls`.
+    #[arg(long, value_name = "SNAP", conflicts_with = "disk")]
+    from: Option<String>,
     /// Permit the box what its changed Boxfile, or the box of --box, asks for.
     #[arg(long)]
     accept: bool,
@@ -89,6 +94,7 @@ Examples:
   boxlaunch up --box python.box -p 8000:8000 --idle 30m
   boxlaunch up ~/src/page --box ghcr.io/acme/agent:2 --secret API_KEY
   boxlaunch up --forget -v ~/data:/data
+  boxlaunch down && boxlaunch up --from page-4a05-1
   boxlaunch exec . -- make test";
 
 /// Runs `boxlaunch up`.
@@ -98,7 +104,9 @@ pub(crate) fn up(args: &UpArgs) -> Result<u8, Failure> {
     args.check_secrets()?;
     let boxes = Boxes::new(&state);
     let project = args.project(&boxes)?;
-    let up = Up { args, project: &project, name: project.name(), given: given::words(), boxes };
+    let snapshot = args.from.as_deref().map(|it| Snapshots::new(&state).find(it)).transpose()?;
+    let (name, given) = (project.name(), given::words());
+    let up = Up { args, project: &project, name, given, snapshot, boxes };
     match up.record()? {
         None => up.first(),
         Some(record) if record.state == State::Ended && up.boxes.is_spent(&up.name)? => up.first(),
@@ -174,6 +182,8 @@ struct Up<'a> {
     name: String,
     /// The options of the command line that say what the box gets.
     given: Vec<OsString>,
+    /// The snapshot of the command line.
+    snapshot: Option<Snapshot>,
     boxes: Boxes,
 }
 
@@ -201,14 +211,26 @@ impl Up<'_> {
     /// Starts an environment that does not exist yet.
     fn first(&self) -> Result<u8, Failure> {
         self.check_around()?;
-        let own = self.own_boxfile()?;
-        let named = self.args.subject.clone().or_else(|| own.as_ref().map(|it| it.0.clone()));
-        let Some(named) = named else { return Err(self.no_box()) };
-        let boxfile = own.filter(|_| self.args.subject.is_none()).map(|it| it.1);
+        let (named, boxfile) = self.first_box()?;
         match self.found(&named, boxfile.is_some())? {
-            Ok(found) => self.start(self.command(&found.subject, boxfile)),
+            Ok(found) => {
+                self.check_snapshot(&found)?;
+                self.start(self.command(&found.subject, boxfile))
+            }
             Err(code) => Ok(code),
         }
+    }
+
+    /// Returns the box of a first start, and the digest of the project's Boxfile if that declares the box.
+    fn first_box(&self) -> Result<(PathBuf, Option<Digest>), Failure> {
+        if let Some(subject) = &self.args.subject {
+            return Ok((subject.clone(), None));
+        }
+        if let Some((path, digest)) = self.own_boxfile()? {
+            return Ok((path, Some(digest)));
+        }
+        let default = config::default_box()?;
+        default.map(|it| (it, None)).ok_or_else(|| self.no_box())
     }
 
     /// Returns the error of a project without a box.
@@ -216,9 +238,17 @@ impl Up<'_> {
         let path = self.project.path();
         let around = path.ancestors().skip(1).find(|it| it.join(BOXFILES[0]).is_file());
         let around = around.map(|it| format!("`boxlaunch up {}`; or ", shell_word(it)));
+        let subject = self.snapshot.as_ref().map_or_else(
+            || "--box BOX".to_owned(),
+            |it| format!("--box {} --from {}", it.digest, it.name),
+        );
+        let config = config::path().map(|it| {
+            format!("; or set the box of all such projects: `box = \"BOX\"` in {}", it.display())
+        });
         let help = format!(
-            "{}name a box: `boxlaunch up --box BOX`; or write a Boxfile: `boxbuild init IMAGE`",
-            around.unwrap_or_default()
+            "{}name a box: `boxlaunch up {subject}`; or write a Boxfile: `boxbuild init IMAGE`{}",
+            around.unwrap_or_default(),
+            config.unwrap_or_default()
         );
         let message = format!("{} has no Boxfile", path.display());
         Failure::new((ErrorCode::Usage, shown(&help)), shown(&message))
@@ -262,6 +292,7 @@ impl Up<'_> {
             },
             None => box_of(record, &self.args.store)?,
         };
+        self.check_snapshot(&found)?;
         let mut start = if self.args.forget {
             let mut start = self.command(&found.subject, boxfile);
             start.arg("--afresh");
@@ -300,7 +331,8 @@ impl Up<'_> {
     /// Returns to an environment that runs.
     fn running(&self, record: &Record) -> Result<u8, Failure> {
         let is_plain = !(self.args.forget || self.args.accept || self.args.writable_git);
-        if !self.given.is_empty() || self.args.subject.is_some() || !is_plain {
+        let names_other = self.args.subject.is_some() || self.snapshot.is_some();
+        if !self.given.is_empty() || names_other || !is_plain {
             let message = format!("{} runs with the box and the options of its start", self.name);
             let help = "stop it first: `boxlaunch down`, then `boxlaunch up` with these words";
             return Err(usage(&message, help));
@@ -322,6 +354,12 @@ impl Up<'_> {
             &message,
             "leave them out; or add --forget, which starts it with those of this command line alone",
         ))
+    }
+
+    /// Refuses a snapshot of another box than the one that is about to start.
+    fn check_snapshot(&self, found: &repeat::Found) -> Result<(), Failure> {
+        let Some(snapshot) = &self.snapshot else { return Ok(()) };
+        Ok(snapshot.check_box(found.opened.digest)?)
     }
 
     /// Refuses a box that asks for more than the one that the environment had. What that one asks for was permitted by a user.
@@ -403,6 +441,8 @@ impl Up<'_> {
     }
 
     fn start(&self, mut start: Command) -> Result<u8, Failure> {
+        // Later starts go on with the disk.
+        start.args(self.snapshot.iter().map(|it| format!("--from={}", it.name)));
         let signals = StopSignals::block()?;
         let (output, code) = detach::follow(&mut start, &signals)?;
         let code = code();

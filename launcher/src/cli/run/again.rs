@@ -134,6 +134,7 @@ fn paths(args: &RunArgs) -> impl Iterator<Item = Option<String>> {
         detach: _,
         as_supervisor: _,
         replaces: _,
+        from: _,
         afresh: _,
         drain: _,
         component: _,

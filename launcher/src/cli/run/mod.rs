@@ -28,7 +28,7 @@ use box_contract::wire::Secret;
 use box_contract::{RunPlan, TaskPlan};
 use box_layout::OpenBox;
 use boxlaunch::boxes::task::{Task, write_result};
-use boxlaunch::boxes::{self, Boxes, Entry, Record, State};
+use boxlaunch::boxes::{self, Boxes, Entry, Record, Snapshot, State};
 use boxlaunch::client::{ClientError, Predecessor};
 use boxlaunch::host::{self, kvm::DEVICE};
 use boxlaunch::machine::variables::GivenVariable;
@@ -158,7 +158,8 @@ fn boot(
     }
     let mut left = args.check_scratch(opened.plan(), &state)?;
     (asked.volumes, left) = volumes::sized(args, opened.plan(), (left, &state));
-    asked.disk_bytes = disk::size(args, &opened, &asked.shared.directories, (left, &state))?;
+    asked.snapshot = disk::snapshot(args, &opened, &state)?;
+    asked.disk_bytes = disk::size(args, &opened, &asked, (left, &state))?;
     let boot = Boot { args, opened: &opened, state: &state, signals, screen };
     boot.say(&asked)?;
     // Tries KVM before the box is hashed, because hashing can take long. `tried`, the duration of the first try, is not part of
@@ -171,13 +172,17 @@ fn boot(
     let record = boot.record(&asked, &runtime);
     let (mut entry, replaced) = boot.entry(record)?;
     let result = asked.result.clone();
-    if let Err(failure) = boot.prepare(&entry, held.is_some(), result.as_deref()) {
-        drop(entry);
-        replaced.map_or(Ok(()), Replaced::restore)?;
-        return Err(failure);
-    }
+    let copying = match boot.prepare(&mut entry, held.is_some(), &asked) {
+        Ok(copying) => copying,
+        Err(failure) => {
+            // As in `note_failure`, the next command records the end if this one cannot.
+            drop(entry.fail(None, failure.message(), args.again));
+            replaced.map_or(Ok(()), Replaced::restore)?;
+            return Err(failure);
+        }
+    };
     let mut agent_output = agent_route(args, screen);
-    match boot.start(asked, (runtime, &mut entry), &mut agent_output, started + tried) {
+    match boot.start(asked, (runtime, &mut entry), &mut agent_output, started + tried + copying) {
         Ok(started) => {
             let again = Again { state: &state, given };
             let run = Run { args, opened: &opened, component, env, signals, screen, result, again };
@@ -205,7 +210,9 @@ struct Asked {
     network: Given,
     variables: Vec<GivenVariable>,
     volumes: Vec<VolumePlace>,
-    /// The size of the disk for the components' roots.
+    /// The snapshot with which the disk for the components' roots begins.
+    snapshot: Option<Snapshot>,
+    /// The size of that disk.
     disk_bytes: Option<u64>,
     /// The sockets of the box that this one replaces.
     handed: Option<Vec<TcpListener>>,
@@ -230,6 +237,7 @@ impl Asked {
             network: network::given(args, plan)?,
             variables,
             volumes: volumes::of_run(args, plan),
+            snapshot: None,
             disk_bytes: None,
             handed: None,
             options: None,
@@ -320,18 +328,20 @@ impl Boot<'_> {
         }
     }
 
-    /// Makes the store keep the box, if it is from there (`is_held`), and removes the result of an earlier run, so that it cannot be
-    /// mistaken for the result of this run.
+    /// Makes the store keep the box, if it is from there (`is_held`), removes the result of an earlier run, so that it cannot be
+    /// mistaken for the result of this run, and begins the disk with a snapshot. Returns how long the copy of the snapshot has taken,
+    /// which is not part of the startup time.
     fn prepare(
         &self,
-        entry: &Entry,
+        entry: &mut Entry,
         is_held: bool,
-        result: Option<&FileSlot>,
-    ) -> Result<(), Failure> {
+        asked: &Asked,
+    ) -> Result<Duration, Failure> {
         if self.args.keeps_disk() && is_held {
             self.keep_box(entry)?;
         }
-        Ok(result.map_or(Ok(()), |it| write_result(it, &[]))?)
+        asked.result.as_deref().map_or(Ok(()), |it| write_result(it, &[]))?;
+        disk::begin(asked.snapshot.as_ref(), entry, self.signals)
     }
 
     /// Makes the store keep the box until its record is removed, so that it can be started again.

@@ -183,6 +183,11 @@ mod tests {
             &[COMMAND, EMULATED, NOT_DETACHED],
         ),
         decision(
+            "from",
+            &["--name", "n", "--project", "/p", "--from", "s"],
+            &[COMMAND, EMULATED, NOT_DETACHED],
+        ),
+        decision(
             "afresh",
             &["--name", "n", "--again", "--afresh"],
             &[COMMAND, EMULATED, NOT_DETACHED],

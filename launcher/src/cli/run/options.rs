@@ -111,6 +111,9 @@ pub(crate) struct RunArgs {
     /// The SHA-256 of the project's Boxfile.
     #[arg(long, hide = true, requires = "project", value_name = "DIGEST")]
     pub(in crate::cli) boxfile: Option<Digest>,
+    /// Begin the disk of the box as a copy of this snapshot.
+    #[arg(long, hide = true, requires = "project", conflicts_with = "rm", value_name = "SNAP")]
+    pub(in crate::cli) from: Option<String>,
     /// Continue the box without what its last run had of the host.
     #[arg(long, hide = true, requires = "again")]
     pub(in crate::cli) afresh: bool,
@@ -295,6 +298,7 @@ impl RunArgs {
             project: _,
             writable_git: _,
             boxfile: _,
+            from: _,
             afresh: _,
             name: _,
             rm: _,

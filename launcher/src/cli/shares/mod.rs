@@ -383,8 +383,9 @@ fn check_sockets(shared: &Shared) -> Result<(), Failure> {
 
 /// Checks that a VM has enough devices for the directories, the disks and the network.
 fn check_devices(args: &RunArgs, plan: &RunPlan, shares: &[HostShare]) -> Result<(), Failure> {
-    // The default disk is left out if there is no room.
-    let own = usize::from(size_for(plan, args.given.disk, 0).is_some());
+    // The default disk is left out if there is no room, but not one that begins with a snapshot.
+    let has_disk = args.from.is_some() || size_for(plan, args.given.disk, 0).is_some();
+    let own = usize::from(has_disk);
     let devices = devices(others(args, plan) + own, shares, plan.network.mode);
     if devices > MAX_DEVICES {
         let help = "leave a volume, --disk or the directories of one kind out";
