@@ -1,5 +1,5 @@
-//! What boxes reach through the host: its Unix sockets, and HTTP APIs whose credentials it adds. `peers` is the server on the host, and
-//! the client of sockets in the box.
+//! What boxes reach through the host: its Unix sockets, HTTP APIs whose credentials it adds, and the SSH agent of its user. `peers` is the
+//! server on the host, and the client of sockets in the box.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,6 +13,12 @@ const PAGE: &str = include_str!("../../docs/services.md");
 /// Starts the API of the page.
 const API: &str = "ifconfig lo 127.0.0.1 up; peers --serve-api 8443 >/tmp/api.log & api=$!; trap 'kill $api' EXIT; until grep -q ready /tmp/api.log; do sleep 0.1; done
 export SSL_CERT_FILE=/ca.pem KEY=sk-c4n4ry1";
+
+/// The page's `kdl` block is the declaration of the box `ssh`.
+const AGENT_PAGE: &str = include_str!("../../docs/ssh-agent.md");
+/// Starts the SSH agent of the page.
+const AGENT: &str = "peers --serve-agent /page.sock >/dev/null & agent=$!; trap 'kill $agent' EXIT; until [ -S /page.sock ]; do sleep 0.1; done
+export SSH_AUTH_SOCK=/page.sock";
 
 const DECLARED: &str = "share \"own\" guest=\"/run/own.sock\" component=\"business\"\n";
 /// Each component has its own network namespace, and no network. The server echoes what it gets after the client has ended its
@@ -52,6 +58,23 @@ unset SSL_CERT_FILE; start untrusted --network-local 127.0.0.1; inside agent unt
 printf short >/tmp/key; start short --network-local 127.0.0.1; sed 's/Bearer.*//' /tmp/api.log
 "#;
 
+/// Signs with the key of an SSH agent, which begins again elsewhere while the box is stopped.
+const SSH: &str = r#"
+exec 2>&1; serve() { peers --serve-agent $1 >>/tmp/agent.log & agent=$!; until [ -S $1 ]; do sleep 0.1; done; export SSH_AUTH_SOCK=$1; }
+boxlaunch inspect /ssh | grep -E '^ +ssh-agent '
+boxlaunch run -q /ssh -- true; boxlaunch run -q --ssh-agent /ssh -- true; SSH_AUTH_SOCK=/none boxlaunch run -q --ssh-agent /ssh -- true
+serve /one.sock; boxlaunch run -d --name keys --ssh-agent /ssh 2>&1 | grep -v verified
+inside() { boxlaunch exec --in "$@"; }
+inside agent keys -- sh -c 'echo $SSH_AUTH_SOCK; ls -l $SSH_AUTH_SOCK | cut -c1-10; /peers --ask-agent; ls /sys/class/net'
+inside business keys -- sh -c 'echo "business has [$SSH_AUTH_SOCK]"; test -S /run/ssh-agent.sock || echo no socket'
+boxlaunch network keys; boxlaunch network --json keys | grep -o '"ssh_agent":{[^}]*}'
+(timeout 2 boxlaunch events --since 100s | cut -d' ' -f2- | grep 'connection keys') 2>/dev/null
+boxlaunch stop keys; kill $agent; wait $agent; rm /one.sock; boxlaunch start keys; serve /two.sock
+boxlaunch start keys 2>/dev/null; inside agent keys -- /peers --ask-agent | sed -n 1p; boxlaunch inspect keys | grep directories
+boxlaunch rm -f keys; boxlaunch run -q --ssh-agent=none --in agent /ssh -- sh -c 'test -S $SSH_AUTH_SOCK || echo no agent'
+kill $agent; sort /tmp/agent.log | uniq -c
+"#;
+
 static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let tools = tools();
     let dir = tempfile::tempdir().unwrap();
@@ -65,16 +88,21 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let services = format!("{apart}network \"cap-only\"\n{page}\n");
     let mut host = tools.host.clone().file(&tools.programs.peers, "/bin/peers");
     host = host.file(test_server::roots(), "/ca.pem");
-    for (name, text) in [("sockets", sockets), ("services", services)] {
+    let declared = blocks(AGENT_PAGE, "kdl").join("\n");
+    let ssh = format!("{}{declared}\n", sleeping("ssh").replace("limits", tooled));
+    for (name, text) in [("sockets", sockets), ("services", services), ("ssh", ssh)] {
         fs::write(at("Boxfile"), text).unwrap();
         bake(&at("Boxfile"), &tools.programs.box_init, &at(name));
         host = host.file(at(name), format!("/{name}"));
     }
     let page = page::script(PAGE, &format!("{API}\nln -s /services agent.box"));
+    let agent_page = page::script(AGENT_PAGE, &format!("{AGENT}\nln -s /ssh work.box"));
     Scenario::default()
         .script(UNHURRIED, "sockets", SOCKETS)
         .script(UNHURRIED, "services", &format!("{API}\n{SERVICES}"))
         .script(UNHURRIED, "page", &page)
+        .script(UNHURRIED, "ssh", SSH)
+        .script(UNHURRIED, "agent-page", &agent_page)
         .start(&host)
 });
 
@@ -88,7 +116,7 @@ fn the_page_of_services_shows_what_happens() {
 #[ignore = "one of the longer boots"]
 fn a_component_uses_an_api_and_never_has_its_credential() {
     insta::assert_snapshot!(STEPS["services"].stdout, @r#"
-      service model        https://127.0.0.1:8443/v1: GET /echo, POST /messages*, with MODEL_KEY, for the agent
+      service model        https://127.0.0.1:8443/v1 with authorization: Bearer $MODEL_KEY: GET /echo, POST /messages*, for the agent
       secret MODEL_KEY     not in the box: the host adds it to requests
     error: the box wants to reach what is not on the internet (loopback): allow "127.0.0.1" port=8443
       = help: add `--network-local 127.0.0.1:8443` if it may reach that; `--network none` starts it without a network
@@ -120,13 +148,13 @@ fn a_component_uses_an_api_and_never_has_its_credential() {
     service model: 6 requests, 4 denied
     denied so far:
         127.0.0.1:8443: the service model does not allow GET /files; to allow it, add this to the service: allow "GET /files"
-        127.0.0.1:8443: servers could read the path in two ways: it has an empty part, `.`, `..`, or one of them or a slash as %XX, 3 times
+        127.0.0.1:8443: servers could read the path in two ways: it has `;`, an empty part, `.`, `..`, or one of them or a slash as %XX, 3 times
     connection api agent model: GET /echo, status 200 allowed, N bytes sent, N received
     connection api agent model: POST /messages/count, status 200 allowed, N bytes sent, N received
     connection api agent model: GET /files denied: the service model does not allow GET /files; to allow it, add this to the service: allow "GET /files"
-    connection api agent model: GET /echo/../files denied: servers could read the path in two ways: it has an empty part, `.`, `..`, or one of them or a slash as %XX
-    connection api agent model: GET /echo%2f..%2ffiles denied: servers could read the path in two ways: it has an empty part, `.`, `..`, or one of them or a slash as %XX
-    connection api agent model: GET //echo denied: servers could read the path in two ways: it has an empty part, `.`, `..`, or one of them or a slash as %XX
+    connection api agent model: GET /echo/../files denied: servers could read the path in two ways: it has `;`, an empty part, `.`, `..`, or one of them or a slash as %XX
+    connection api agent model: GET /echo%2f..%2ffiles denied: servers could read the path in two ways: it has `;`, an empty part, `.`, `..`, or one of them or a slash as %XX
+    connection api agent model: GET //echo denied: servers could read the path in two ways: it has `;`, an empty part, `.`, `..`, or one of them or a slash as %XX
     api
     api
     again
@@ -144,6 +172,56 @@ fn a_component_uses_an_api_and_never_has_its_credential() {
     GET /v1/echo HTTP/1.1, a credential
     POST /v1/messages/count?a=b HTTP/1.1, a credential
     POST /v1/messages HTTP/1.1, a credential
+    "#);
+}
+
+#[test]
+#[ignore = "one of the longer boots"]
+fn the_page_of_the_ssh_agent_shows_what_happens() {
+    assert_page(AGENT_PAGE, &STEPS["agent-page"]);
+}
+
+#[test]
+#[ignore = "one of the longer boots"]
+fn a_component_signs_with_the_keys_of_the_ssh_agent_and_cannot_remove_them() {
+    insta::assert_snapshot!(STEPS["ssh"].stdout, @r#"
+    error: the box wants to use the keys of your SSH agent
+      = help: add `--ssh-agent` if it may log in and sign as you with each of these keys, for as long as it runs; `--ssh-agent=none` starts it without them
+    error: there is no SSH agent: the variable SSH_AUTH_SOCK is not set
+      = help: start an agent and give it your key: `eval $(ssh-agent); ssh-add`; or `--ssh-agent=none` starts the box without it
+    error: there is no SSH agent at /none: No such file or directory (os error 2)
+      = help: start an agent and give it your key: `eval $(ssh-agent); ssh-add`; or `--ssh-agent=none` starts the box without it
+    boxlaunch: the box can log in and sign with the keys of the SSH agent at /one.sock
+    keys
+    /run/ssh-agent.sock
+    srw-rw-rw-
+    keys: listed
+    login: signed
+    commit: signed
+    other data: refused
+    remove all keys: refused
+    lo
+    business has []
+    no socket
+    network "none"
+    ssh-agent: 2 signatures, 1 failed, last with SHA256:gNSIRW+2Iyiuvsdp/bgjy38bvWHw6wQm3tuoXrl3WjQ
+    failed so far:
+        SHA256:gNSIRW+2Iyiuvsdp/bgjy38bvWHw6wQm3tuoXrl3WjQ: the agent refuses to sign
+    "ssh_agent":{"failed":1,"last":"SHA256:gNSIRW+2Iyiuvsdp/bgjy38bvWHw6wQm3tuoXrl3WjQ","signatures":2}
+    connection keys agent SHA256:gNSIRW+2Iyiuvsdp/bgjy38bvWHw6wQm3tuoXrl3WjQ (login as git) allowed, 189 bytes sent, 13 received
+    connection keys agent SHA256:gNSIRW+2Iyiuvsdp/bgjy38bvWHw6wQm3tuoXrl3WjQ (signature for git) allowed, 81 bytes sent, 13 received
+    connection keys agent SHA256:gNSIRW+2Iyiuvsdp/bgjy38bvWHw6wQm3tuoXrl3WjQ (unknown data) failed: the agent refuses to sign
+    keys
+    Terminated
+    error: there is no SSH agent at /one.sock: No such file or directory (os error 2)
+      = help: start an agent and give it your key: `eval $(ssh-agent); ssh-add`; or `--ssh-agent=none` starts the box without it
+    keys
+    keys: listed
+    directories  /two.sock at /run/ssh-agent.sock (socket)
+    keys
+    no agent
+          6 asked for a signature
+          2 asked for the keys
     "#);
 }
 

@@ -8,8 +8,8 @@ mod component;
 
 use box_contract::{
     Budget, CapPlan, ComponentName, Layout, LogsPlan, NetworkPlan, PublishPlan, SandboxPlan,
-    ScratchPlan, SecretPlan, ServicePlan, SharePlan, SkillMode, TaskPlan, Vm, VolumePlan,
-    named_enum,
+    ScratchPlan, SecretPlan, ServicePlan, SharePlan, SkillMode, SshAgentPlan, TaskPlan, Vm,
+    VolumePlan, named_enum,
 };
 use box_digest::Digest;
 use serde::{Deserialize, Serialize};
@@ -64,6 +64,9 @@ pub struct Boxfile {
     /// The HTTP APIs that components reach through the host, sorted by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<ServicePlan>,
+    /// The components that sign with the keys of the host's SSH agent. `None` if none does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ssh_agent: Option<SshAgentPlan>,
     /// The task that the guest sees under `/task`.
     pub task: Option<TaskPlan>,
     /// The logs that are recorded under `/logs`.

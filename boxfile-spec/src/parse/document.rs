@@ -8,6 +8,7 @@ use crate::parse::checkout::{Checkout, Reach};
 use crate::parse::names::place_inside;
 use crate::parse::run::mounts::Placed;
 use crate::parse::run::service::Service;
+use crate::parse::run::ssh_agent::Others;
 use crate::parse::{Children, Reader, budget, component, layout, read_fields, run, secrets, vm};
 use crate::schema::{self, Declaration};
 use crate::syntax::tree::Node;
@@ -25,6 +26,9 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, reach: &Reach, sink: &Sink) -
     let declared = run::secret::read(&top);
     let services = run::service::read(&top);
     run::service::check_variables([agent, business], &services, sink);
+    let ssh_agent = run::ssh_agent::read(&top);
+    let others = Others { components: [agent, business], services: &services, secrets: &declared };
+    ssh_agent.iter().for_each(|it| run::ssh_agent::check_variable(it, &others, sink));
     secrets::check([agent, business], top.one(&schema::TASK), &declared, sink);
     let (agent, agent_memory) = component::agent(agent, sink);
     let (business, business_memory) = component::business(business, sink);
@@ -44,7 +48,14 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, reach: &Reach, sink: &Sink) -
     let files = files(agent.as_ref(), business.as_ref());
     let (secrets, disks) = (&declared, &scratch);
     run::mounts::check_apart(
-        &Placed { shares: &shares, volumes: &volumes, disks, secrets, files },
+        &Placed {
+            shares: &shares,
+            volumes: &volumes,
+            disks,
+            secrets,
+            ssh_agent: ssh_agent.as_ref(),
+            files,
+        },
         sink,
     );
     checkout.components(agent.as_ref(), business.as_ref());
@@ -72,6 +83,7 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, reach: &Reach, sink: &Sink) -
         publish: run::publish::read(&top),
         secrets: run::service::secrets(declared, &services, sink),
         services: services.into_iter().map(Service::plan).collect(),
+        ssh_agent: ssh_agent.map(|it| it.value),
         task: run::task::read(&top),
         logs: Reader::sole(
             &top,

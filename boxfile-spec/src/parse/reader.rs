@@ -33,8 +33,8 @@ pub(super) struct Reader<'n> {
 }
 
 /// Declarations that have a meaning without any value: `args` alone means no arguments, `logs` alone records
-/// everything.
-const MEANINGFUL_ALONE: [&str; 2] = [schema::ARGS.name, schema::LOGS.name];
+/// everything, and `ssh-agent` alone is for the agent.
+const MEANINGFUL_ALONE: [&str; 3] = [schema::ARGS.name, schema::LOGS.name, schema::SSH_AGENT.name];
 
 impl<'n> Reader<'n> {
     pub(super) fn new(node: &'n Node, declaration: &'static Declaration, sink: &'n Sink) -> Self {

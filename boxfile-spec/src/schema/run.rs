@@ -111,6 +111,10 @@ pub(crate) static ALLOW_REQUEST: Declaration =
     Declaration::some("allow", ["request", "requests"], Kind::Request)
         .with_count(Count::Repeatable);
 
+pub(crate) static SSH_AGENT: Declaration = Declaration::new("ssh-agent")
+    .with_props(&[default_prop("component", SCOPE, Word("agent"))])
+    .replacing();
+
 pub(crate) static TASK: Declaration = Declaration::new("task")
     .with_first(required("id", Kind::NonEmptyText))
     .with_props(&[

@@ -6,8 +6,8 @@ use box_contract::{Platform, SkillMode};
 use super::DefaultValue::{Duration, Number, Size, Word};
 use super::{
     AGENT, BUSINESS, CAP, Count, DISK, Declaration, Kind, LOGS, MAX_MEMORY, NETWORK, PUBLISH,
-    SANDBOX, SCRATCH, SECRET, SERVICE, SHARE, TASK, VOLUME, default_prop, dependent_prop, optional,
-    prop, required_prop,
+    SANDBOX, SCRATCH, SECRET, SERVICE, SHARE, SSH_AGENT, TASK, VOLUME, default_prop,
+    dependent_prop, optional, prop, required_prop,
 };
 use crate::ConflictPolicy;
 use crate::units::MIB;
@@ -28,8 +28,8 @@ pub(crate) const BINARY_TOTAL_MS: u64 = 3000;
 /// The declarations of a file, in the order in which the reference explains them.
 pub(crate) static TOP: &[&Declaration] = &[
     &BOX, &EXTENDS, &PLATFORM, &AGENT, &BUSINESS, &SKILL, &SKILLS, &VM, &LAYOUT, &CONFLICT, &SHARE,
-    &VOLUME, &SCRATCH, &DISK, &NETWORK, &PUBLISH, &SECRET, &SERVICE, &TASK, &LOGS, &CAP, &SANDBOX,
-    &BUDGET, &KERNEL, &PROFILE,
+    &VOLUME, &SCRATCH, &DISK, &NETWORK, &PUBLISH, &SECRET, &SERVICE, &SSH_AGENT, &TASK, &LOGS,
+    &CAP, &SANDBOX, &BUDGET, &KERNEL, &PROFILE,
 ];
 
 pub(crate) static BOX: Declaration =
@@ -100,6 +100,6 @@ pub(crate) static KERNEL: Declaration = Declaration::new("kernel")
 pub(crate) static PROFILE: Declaration = Declaration::keyed("profile", "name", Kind::Name)
     .with_children(&[
         &PLATFORM, &AGENT, &BUSINESS, &SKILL, &SKILLS, &VM, &LAYOUT, &CONFLICT, &SHARE, &VOLUME,
-        &SCRATCH, &DISK, &NETWORK, &PUBLISH, &SECRET, &SERVICE, &TASK, &LOGS, &CAP, &SANDBOX,
-        &BUDGET, &KERNEL,
+        &SCRATCH, &DISK, &NETWORK, &PUBLISH, &SECRET, &SERVICE, &SSH_AGENT, &TASK, &LOGS, &CAP,
+        &SANDBOX, &BUDGET, &KERNEL,
     ]);

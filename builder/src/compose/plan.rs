@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use box_contract::defaults::SEARCH_PATH;
-use box_contract::plan::PlanError;
+use box_contract::plan::{PlanError, SSH_AGENT_SOCKET, SSH_AGENT_VARIABLE};
 use box_contract::{
     Capabilities, ComponentName, ComponentPlan, Health, Namespaces, NetworkMode, Restart, Rlimits,
     RunPlan, SkillPlan, Unsupported, User, network,
@@ -112,6 +112,7 @@ fn declared(
         publish: boxfile.publish.clone(),
         secrets: boxfile.secrets.clone(),
         services: boxfile.services.clone(),
+        ssh_agent: boxfile.ssh_agent,
         task: boxfile.task.clone(),
         logs: boxfile.logs,
         caps: boxfile.caps.clone(),
@@ -227,8 +228,8 @@ pub(crate) fn image_words(declared: &Component, image: ImageConfig<'_>) -> Vec<S
     }
 }
 
-/// Returns the variables that point a component to its box's filter, such as `HTTP_PROXY`, and those with the addresses of its
-/// services.
+/// Returns the variables that point a component to its box's filter, such as `HTTP_PROXY`, those with the addresses of its
+/// services, and the one with the socket of the SSH agent.
 fn addresses(boxfile: &Boxfile, component: ComponentName) -> Vec<(String, String)> {
     let mut proxies = match boxfile.network.mode {
         NetworkMode::Filtered => network::variables(component),
@@ -243,7 +244,9 @@ fn addresses(boxfile: &Boxfile, component: ComponentName) -> Vec<(String, String
     let urls = services.filter_map(|(number, it)| {
         Some((it.env.clone()?, network::service_url(component, number)))
     });
-    proxies.chain(urls).collect()
+    let agent = boxfile.ssh_agent.filter(|it| it.scope.includes(component));
+    let agent = agent.map(|_| (SSH_AGENT_VARIABLE.to_owned(), SSH_AGENT_SOCKET.to_owned()));
+    proxies.chain(urls).chain(agent).collect()
 }
 
 /// The declared variables of a component.
@@ -365,6 +368,18 @@ mod tests {
         let [agent, _] = environments(services, "");
         assert_eq!(value(&agent, "C_URL").as_deref(), Some("http://198.18.0.1:8103"));
         assert_eq!(value(&agent, "NO_PROXY"), None);
+    }
+
+    #[test]
+    fn the_components_of_a_scope_find_the_ssh_agent() {
+        let socket = Some("/run/ssh-agent.sock");
+        for (component, expected) in
+            [("agent", [socket, None]), ("business", [None, socket]), ("both", [socket, socket])]
+        {
+            let text = format!("ssh-agent component=\"{component}\"");
+            let found = environments(&text, "").map(|env| value(&env, "SSH_AUTH_SOCK"));
+            assert_eq!(found.each_ref().map(Option::as_deref), expected, "{component}");
+        }
     }
 
     #[test]

@@ -126,7 +126,7 @@ error_codes! {
     BoxEnded "box-ended" "The box ended before the awaited event",
     Refused "refused" "The box's supervisor did not do what was requested",
     NotRepeatable "not-repeatable" "The run cannot be repeated",
-    NotUpdated "not-updated" "The new box did not become ready, now or when it was tried before, and the old one runs",
+    NotUpdated "not-updated" "The new box did not become ready, now or when it was tried before, or would send a secret elsewhere, and the old one runs",
     VolumeNotFound "volume-not-found" "No volume has this name",
     VolumeExists "volume-exists" "There is a volume with this name already",
     VolumeInUse "volume-in-use" "A running box has the volume",

@@ -39,7 +39,7 @@ pub use plan::{
     Limits, LogsPlan, Namespaces, NetworkLimits, NetworkMode, NetworkPlan, PeerPlan, PlanError,
     PublishPlan, Restart, Rlimits, RunPlan, SandboxFallback, SandboxPlan, SandboxPreset, Scope,
     ScratchPlan, SecretDelivery, SecretPlan, ServicePlan, SharePlan, SkillMode, SkillPlan,
-    TaskPlan, Unsupported, User, Vm, VolumePlan,
+    SshAgentPlan, TaskPlan, Unsupported, User, Vm, VolumePlan,
 };
 pub use platform::{Platform, UnknownPlatform};
 pub use remote::RemoteName;

@@ -38,6 +38,7 @@ impl Attempt {
             port: None,
             address: None,
             request: None,
+            purpose: None,
             verdict: Refusal::Gone.verdict(None),
             sent: 0,
             received: 0,

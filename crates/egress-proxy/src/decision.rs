@@ -24,6 +24,8 @@ pub enum Channel {
     Service,
     /// By connecting to a Unix socket that stands for one of the host. No filter decides on that.
     Socket,
+    /// By asking the SSH agent of the host for a signature, which is not a connection.
+    SshAgent,
 }
 
 /// The decision on one attempt to reach a host, and the result.
@@ -38,7 +40,8 @@ pub struct Decision {
     /// How the component asked for the connection.
     pub way: Channel,
     /// The host in its canonical spelling. A malformed host is as the client wrote it, cut to 253 characters, with `?`
-    /// for each character that is not printable ASCII. The path of a socket in the box. `None` if the client named no host.
+    /// for each character that is not printable ASCII. The path of a socket in the box. The fingerprint of a key of the SSH agent. `None`
+    /// if the client named no host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
     /// The port. `None` if the client named no port.
@@ -50,6 +53,9 @@ pub struct Decision {
     /// The request, if it was one to a service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<ApiRequest>,
+    /// What the signature of the SSH agent is for, in words, if it was asked for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub purpose: Option<String>,
     /// The decision and its reason.
     #[serde(flatten)]
     pub verdict: Verdict,
@@ -106,12 +112,15 @@ pub enum Verdict {
     },
 }
 
-/// Formats the decision as text: the host, the verdict, and the line that would allow it.
+/// Formats the decision as text: the host and the purpose, the verdict, and the line that would allow it.
 impl Display for Decision {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match &self.request {
             Some(request) => write!(f, "{request}")?,
             None => f.write_str(&target(self.host.as_deref(), self.port))?,
+        }
+        if let Some(purpose) = &self.purpose {
+            write!(f, " ({purpose})")?;
         }
         match &self.verdict {
             Verdict::Allowed => {
@@ -139,7 +148,7 @@ pub fn to_allow(line: Option<&str>) -> String {
 
 /// Returns a client's text for a log or a terminal: at most 253 characters, and `?` for each that is not printable
 /// ASCII.
-pub(crate) fn printable(text: &str) -> String {
+pub fn printable(text: &str) -> String {
     let is_plain = |it: char| it.is_ascii_graphic();
     text.chars().take(253).map(|it| if is_plain(it) { it } else { '?' }).collect()
 }
@@ -157,6 +166,7 @@ mod tests {
             port: Some(443),
             address: None,
             request: None,
+            purpose: None,
             verdict: Verdict::Denied { reason: "it is not allowed".to_owned(), allow: None },
             sent: 0,
             received: 0,
@@ -165,6 +175,15 @@ mod tests {
         let expected = r#"{"component":"agent","way":"connect","host":"example.org","port":443,"verdict":"denied","reason":"it is not allowed","sent":0,"received":0,"milliseconds":3}"#;
         assert_eq!(serde_json::to_string(&decision).unwrap(), expected);
         assert_eq!(serde_json::from_str::<Decision>(expected).unwrap(), decision);
+    }
+
+    #[test]
+    fn a_signature_has_a_key_and_a_purpose() {
+        let text = r#"{"component":"agent","way":"ssh-agent","host":"SHA256:x","purpose":"login as git","verdict":"allowed","sent":2,"received":1,"milliseconds":3}"#;
+        let decision: Decision = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_string(&decision).unwrap(), text);
+        let shown = "SHA256:x (login as git) allowed, 2 bytes sent, 1 received";
+        assert_eq!(decision.to_string(), shown);
     }
 
     #[test]

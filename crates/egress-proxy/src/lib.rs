@@ -20,7 +20,7 @@ mod upstream;
 #[cfg(test)]
 mod tests;
 
-pub use decision::{ApiRequest, Channel, Decision, Verdict, target, to_allow};
+pub use decision::{ApiRequest, Channel, Decision, Verdict, printable, target, to_allow};
 pub use filter::ClientKind;
 pub use own::is_own;
 pub use proxy::{Proxy, ProxyError, ProxyFailure};

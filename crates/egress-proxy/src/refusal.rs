@@ -27,14 +27,14 @@ pub enum Refusal {
     #[error("{0}")]
     Request(&'static str),
     /// The service has no rule for the request.
-    #[error(
-        "the service {service} does not allow {request}; to allow it, add this to the service: allow {request:?}"
-    )]
+    #[error("the service {service} does not allow {request}{}", as_rule(allow.as_deref()))]
     NotOffered {
         /// The name of the service.
         service: String,
         /// The method and the path.
         request: String,
+        /// The rule that would allow this request alone. `None` if there is none.
+        allow: Option<String>,
     },
     /// The TLS connection to a service failed.
     #[error("TLS has failed: {0}")]
@@ -132,6 +132,12 @@ impl Refusal {
             Self::Answer | Self::Closed | Self::Gone => StatusCode::BAD_GATEWAY,
         }
     }
+}
+
+/// Returns the end of a text about a request: the rule that would allow it.
+fn as_rule(rule: Option<&str>) -> String {
+    let text = |rule| format!("; to allow it, add this to the service: allow {rule:?}");
+    rule.map(text).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -30,12 +30,12 @@ pub struct Filter {
     pub(crate) resolver: Resolver,
     pub(crate) lookups: Arc<Semaphore>,
     /// The lookups for connections through the proxy.
-    pub(crate) proxied: ProxiedLookups,
+    pub(crate) proxied: Arc<ProxiedLookups>,
     pub(crate) connections: Arc<Semaphore>,
-    pub(crate) names: Names,
+    pub(crate) names: Arc<Names>,
     pub(crate) pace: Arc<ByteRate>,
-    pub(crate) clients: Semaphore,
-    decisions: Box<dyn Fn(Decision) + Send + Sync>,
+    pub(crate) clients: Arc<Semaphore>,
+    decisions: Arc<dyn Fn(Decision) + Send + Sync>,
 }
 
 /// Settings that only tests change, except the proxy.
@@ -111,12 +111,30 @@ impl Filter {
             settings,
             resolver,
             lookups: Arc::new(Semaphore::new(LOOKUPS)),
-            proxied: ProxiedLookups::default(),
+            proxied: Arc::default(),
             connections: Arc::new(Semaphore::new(connections)),
-            names: Names::new(limits.names_per_minute),
+            names: Arc::new(Names::new(limits.names_per_minute)),
             pace: Arc::new(ByteRate::new(limits.bytes_per_second)),
-            clients: Semaphore::new(connections + SPARE_CLIENTS),
-            decisions: Box::new(decisions),
+            clients: Arc::new(Semaphore::new(connections + SPARE_CLIENTS)),
+            decisions: Arc::new(decisions),
+        })
+    }
+
+    /// Returns a filter with other rules that shares everything else with this one: the limits hold for both together.
+    #[must_use]
+    pub fn beside(&self, rules: Rules) -> Arc<Self> {
+        Arc::new(Self {
+            rules: watch::Sender::new(Arc::new(rules)),
+            limits: self.limits,
+            settings: self.settings.clone(),
+            resolver: self.resolver.clone(),
+            lookups: Arc::clone(&self.lookups),
+            proxied: Arc::clone(&self.proxied),
+            connections: Arc::clone(&self.connections),
+            names: Arc::clone(&self.names),
+            pace: Arc::clone(&self.pace),
+            clients: Arc::clone(&self.clients),
+            decisions: Arc::clone(&self.decisions),
         })
     }
 

@@ -10,6 +10,7 @@ mod elf;
 pub mod error;
 pub mod hello;
 pub mod lean_kernel;
+pub mod openssh;
 pub mod prerequisites;
 pub mod program;
 pub mod promises;
@@ -18,6 +19,7 @@ pub mod workspace;
 
 pub use artefacts::{Artefacts, Profile};
 pub use error::{KitError, Result};
+pub use openssh::OpenSsh;
 pub use promises::Promise;
 pub use registry::DockerRegistry;
 pub use virtual_host::{HostKernel, VirtualHost};

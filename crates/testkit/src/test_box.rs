@@ -60,6 +60,7 @@ pub fn config() -> BoxConfig {
         publish: Vec::new(),
         secrets: Vec::new(),
         services: Vec::new(),
+        ssh_agent: None,
         task: None,
         logs: None,
         caps: Vec::new(),

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use box_contract::{ComponentName, NetworkPlan, PeerPlan, Phases, SkillPlan, Vm, wire};
+use box_contract::{
+    ComponentName, NetworkPlan, PeerPlan, Phases, ServicePlan, SkillPlan, Vm, wire,
+};
 use box_digest::Digest;
 use box_layout::OpenBox;
 use serde::{Deserialize, Serialize};
@@ -36,9 +38,9 @@ pub struct Record {
     /// The skills that are part of the box, sorted by name.
     #[serde(default)]
     pub skills: Vec<SkillPlan>,
-    /// The names of the HTTP APIs that the box reaches through the host, sorted.
+    /// The HTTP APIs that the box reaches through the host, sorted by name.
     #[serde(default)]
-    pub services: Vec<String>,
+    pub services: Vec<ServicePlan>,
     /// The size of the VM.
     pub vm: Vm,
     /// The state of the box.
@@ -195,7 +197,7 @@ impl Record {
             components: plan.components().map(|(name, _)| name).collect(),
             checked: plan.components().filter(|it| it.1.health.is_some()).map(|it| it.0).collect(),
             skills: plan.skills.clone(),
-            services: plan.services.iter().map(|it| it.name.clone()).collect(),
+            services: plan.services.clone(),
             vm,
             state: State::Starting,
             supervisor: std::process::id(),

@@ -149,6 +149,7 @@ const ROWS: &[Row] = &[
             ("env", &["-e", "A=b"], &[]),
             ("env_files", &["--env-file", "f"], &[]),
             ("secrets", &["--secret", "K"], &[]),
+            ("ssh_agent", &["--ssh-agent"], &[]),
             ("shares", &["-v", "./a:/a"], &[]),
             ("skills", &["--skill", "s=d"], &[]),
             ("volumes", &["--volume", "v:/v"], &[]),

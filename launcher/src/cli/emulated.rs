@@ -11,7 +11,7 @@ use virtual_host::{HostError, VirtualHost, kernel, require_qemu};
 use super::error::Failure;
 use super::given_file;
 use super::paths;
-use super::run::{NetworkChoice, PublishOption, RunArgs};
+use super::run::{AgentChoice, NetworkChoice, PublishOption, RunArgs};
 use super::terminal::{foreign, is_quiet, notice};
 use super::variables::Assigned;
 
@@ -85,6 +85,7 @@ fn excluded(args: &RunArgs, plan: &RunPlan) -> Option<&'static str> {
         ("secrets", refuse_secrets(plan).is_err()),
         ("shares", refuse_shares(args, plan).is_err()),
         ("a network", refuse_network(args, plan).is_err()),
+        ("an SSH agent", refuse_ssh_agent(args, plan).is_err()),
         ("volumes or ports", refuse_declared(plan).is_err()),
     ];
     let all = parsed.into_iter().chain(lead_out).chain(declared);
@@ -166,6 +167,17 @@ pub(super) fn refuse_network(args: &RunArgs, plan: &RunPlan) -> Result<(), Failu
     Err(Failure::new((ErrorCode::Usage, help), message))
 }
 
+/// Refuses a box with the SSH agent of its host, to which the virtual host has no connection. With `--ssh-agent=none`, the box is
+/// accepted.
+pub(super) fn refuse_ssh_agent(args: &RunArgs, plan: &RunPlan) -> Result<(), Failure> {
+    if plan.ssh_agent.is_none() || args.given.ssh_agent == Some(AgentChoice::None) {
+        return Ok(());
+    }
+    let help = "start it on a host with KVM; or without the agent: `--ssh-agent=none`";
+    let message = "a box with the SSH agent of its host cannot be started with --emulated";
+    Err(Failure::new((ErrorCode::Usage, help), message))
+}
+
 /// Refuses the options that need something outside the virtual host, such as a socket or a terminal.
 pub(super) fn refuse_what_has_no_host(args: &RunArgs) -> Result<(), Failure> {
     let used = lead_out(args).into_iter().find(|(_, is_used, _)| *is_used);
@@ -177,7 +189,7 @@ pub(super) fn refuse_what_has_no_host(args: &RunArgs) -> Result<(), Failure> {
 }
 
 /// Lists the options that need something outside the virtual host: the name, whether it is used, and the alternative.
-fn lead_out(args: &RunArgs) -> [(&'static str, bool, &'static str); 8] {
+fn lead_out(args: &RunArgs) -> [(&'static str, bool, &'static str); 9] {
     let reported = "leave it out; with --json the report has what the programs wrote";
     let elsewhere = "start it on a host with KVM; or leave it out";
     [
@@ -191,6 +203,11 @@ fn lead_out(args: &RunArgs) -> [(&'static str, bool, &'static str); 8] {
         (
             "--publish",
             args.given.published.iter().any(|it| *it != PublishOption::Undeclare),
+            elsewhere,
+        ),
+        (
+            "--ssh-agent",
+            args.given.ssh_agent.as_ref().is_some_and(|it| *it != AgentChoice::None),
             elsewhere,
         ),
         ("--task", args.task.is_some(), elsewhere),
@@ -214,7 +231,7 @@ fn lead_out(args: &RunArgs) -> [(&'static str, bool, &'static str); 8] {
 mod tests {
     use std::collections::BTreeSet;
 
-    use box_contract::{Scope, SecretDelivery, SecretPlan};
+    use box_contract::{Scope, SecretDelivery, SecretPlan, SshAgentPlan};
     use clap::{Args as _, Command};
 
     use super::*;
@@ -228,11 +245,12 @@ mod tests {
     fn every_option_that_leads_out_is_refused_by_name_and_stands_on_the_page() {
         let page = include_str!("../../../docs/commands.md");
         let (_, page) = page.split_once("\n## Without KVM\n").unwrap();
-        let values: [&[&str]; 8] = [
+        let values: [&[&str]; 9] = [
             &["--agent-socket", "s"],
             &["--console", "c"],
             &["--volume", "work:/w"],
             &["--publish", "8080:80"],
+            &["--ssh-agent"],
             &["--task", "t.json"],
             &["--task", "t.json", "--result", "r.json"],
             &["--jail", "require"],
@@ -286,6 +304,11 @@ mod tests {
         filtered.network.mode = NetworkMode::Filtered;
         assert_eq!(of(&[], &filtered), Some(Emulation::Excluded("a network")));
         assert_eq!(of(&["--network=none"], &filtered), command);
+        let ssh_agent = Some(SshAgentPlan { scope: Scope::Both });
+        let with_agent = RunPlan { ssh_agent, ..testkit::test_box::config().plan };
+        assert_eq!(of(&[], &with_agent), Some(Emulation::Excluded("an SSH agent")));
+        assert_eq!(of(&["--ssh-agent"], &with_agent), Some(Emulation::Excluded("--ssh-agent")));
+        assert_eq!(of(&["--ssh-agent=none"], &with_agent), command);
     }
 
     type Change = fn(&mut RunPlan);
@@ -299,11 +322,12 @@ mod tests {
             refuse_secrets(&plan)
                 .and_then(|()| refuse_shares(&no_options, &plan))
                 .and_then(|()| refuse_network(&no_options, &plan))
+                .and_then(|()| refuse_ssh_agent(&no_options, &plan))
                 .err()
                 .map(|error| (error.exit, error.text()))
         };
         assert_eq!(with(|_| ()), None);
-        let cases: [(Change, &str); 3] = [
+        let cases: [(Change, &str); 4] = [
             (
                 |plan| {
                     let (name, scope) = ("TOKEN".to_owned(), Scope::Agent);
@@ -319,6 +343,10 @@ mod tests {
                 "a box that sees directories of this host",
             ),
             (|plan| plan.network.mode = NetworkMode::Filtered, "a box with a network"),
+            (
+                |plan| plan.ssh_agent = Some(SshAgentPlan { scope: Scope::Agent }),
+                "a box with the SSH agent of its host",
+            ),
         ];
         for (change, what) in cases {
             let (exit, text) = with(change).unwrap();

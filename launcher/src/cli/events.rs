@@ -21,9 +21,9 @@ const SWEEP: Duration = Duration::from_secs(1);
 ///
 /// The events: `start`, the start of a box has begun; `ready`, its agent is ready; `updated`, the box has replaced another one,
 /// whose name it has now; `connection`, a connection through the egress filter or a request to a service has ended or was
-/// denied, or a connection to a socket of the host has failed; `restart`, the box has failed, and is started again; `business-end`, the business
-/// application's own program has ended with another status than before; `end`, the box has ended; `remove`, its record was
-/// removed. Reads the boxes' records ten times a second.
+/// denied, a connection to a socket of the host has failed, or the SSH agent was asked for a signature; `restart`, the box has
+/// failed, and is started again; `business-end`, the business application's own program has ended with another status than
+/// before; `end`, the box has ended; `remove`, its record was removed. Reads the boxes' records ten times a second.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   boxlaunch events

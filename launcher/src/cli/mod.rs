@@ -5,6 +5,7 @@ mod all_users;
 mod command;
 mod complete;
 mod copy;
+mod credentials;
 #[cfg(test)]
 mod decisions;
 mod detach;

@@ -1,4 +1,5 @@
-//! `boxlaunch network`: shows and changes the network rules of a box, and shows its denied and failed connections.
+//! `boxlaunch network`: shows and changes the network rules of a box, and shows its denied and failed connections, its requests to services,
+//! and its use of the SSH agent.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -9,7 +10,7 @@ use boxlaunch::boxes::{Boxes, Record, State};
 use boxlaunch::client::{Client, ClientError};
 use boxlaunch::network::given::Choice;
 use clap::Subcommand;
-use egress_proxy::{Decision, Verdict, target, to_allow};
+use egress_proxy::{Channel, Decision, Verdict, target, to_allow};
 use egress_rules::{Local, Peer};
 use safe_text::{counted, readable, shown};
 use serde::Serialize;
@@ -187,6 +188,47 @@ struct Targets {
     denied: Vec<Unconnected>,
     failed: Vec<Unconnected>,
     services: Vec<Requests>,
+    /// `None` if the box has asked the SSH agent for no signature.
+    ssh_agent: Option<Signatures>,
+}
+
+/// The signatures for which a box has asked the SSH agent of the host.
+#[derive(Debug, Default, Serialize)]
+struct Signatures {
+    /// How many signatures the agent has made.
+    signatures: u64,
+    failed: u64,
+    /// The fingerprint of the key of the last signature. `None` if all have failed.
+    last: Option<String>,
+}
+
+impl Signatures {
+    /// Adds a signature, or the failure of one.
+    fn count(&mut self, decision: &Decision) {
+        match decision.verdict {
+            Verdict::Allowed => {
+                self.signatures += 1;
+                self.last.clone_from(&decision.host);
+            }
+            Verdict::Denied { .. } | Verdict::Failed { .. } => self.failed += 1,
+        }
+    }
+
+    /// Returns the signatures as a line of text.
+    fn line(&self) -> String {
+        let mut line = format!("ssh-agent: {}", number(self.signatures, "signature", "signatures"));
+        if self.failed > 0 {
+            line.push_str(&format!(", {} failed", self.failed));
+        }
+        let last = self.last.iter().map(|key| format!(", last with {key}"));
+        line.extend(last);
+        shown(&line) + "\n"
+    }
+}
+
+/// Returns a number and what is counted: `1 request`, `2 requests`.
+fn number(count: u64, one: &str, many: &str) -> String {
+    counted(usize::try_from(count).unwrap_or(usize::MAX), one, many)
 }
 
 /// The requests of a box to a service.
@@ -217,11 +259,8 @@ impl Requests {
 
     /// Returns the requests as a line of text.
     fn line(&self) -> String {
-        let mut line = format!(
-            "service {}: {}",
-            self.service,
-            counted(usize::try_from(self.requests).unwrap_or(usize::MAX), "request", "requests")
-        );
+        let requests = number(self.requests, "request", "requests");
+        let mut line = format!("service {}: {requests}", self.service);
         for (count, what) in [(self.denied, "denied"), (self.failed, "failed")] {
             if count > 0 {
                 line.push_str(&format!(", {count} {what}"));
@@ -235,10 +274,13 @@ impl Targets {
     fn read(boxes: &Boxes, name: &str) -> Result<Self, LaunchError> {
         let mut log = boxes.network_log(name);
         let (mut denied, mut failed) = (Tally::default(), Tally::default());
-        let mut services = BTreeMap::new();
+        let (mut services, mut ssh_agent) = (BTreeMap::new(), None::<Signatures>);
         while let Some((_, decision)) = log.next_decision().map_err(read_error)? {
             if let Some(request) = &decision.request {
                 Requests::count(&mut services, &request.service, &decision);
+            }
+            if decision.way == Channel::SshAgent {
+                ssh_agent.get_or_insert_default().count(&decision);
             }
             let Decision { host, port, verdict, .. } = decision;
             match verdict {
@@ -248,7 +290,7 @@ impl Targets {
             }
         }
         let services = services.into_values().collect();
-        Ok(Self { denied: denied.targets(), failed: failed.targets(), services })
+        Ok(Self { denied: denied.targets(), failed: failed.targets(), services, ssh_agent })
     }
 }
 
@@ -304,6 +346,7 @@ fn show(boxes: &Boxes, record: &Record, as_json: bool) -> Result<u8, Failure> {
             "denied": targets.denied,
             "failed": targets.failed,
             "services": targets.services,
+            "ssh_agent": targets.ssh_agent,
         }))?
     } else {
         text(record, &targets)
@@ -311,7 +354,8 @@ fn show(boxes: &Boxes, record: &Record, as_json: bool) -> Result<u8, Failure> {
     Ok(exit::DONE)
 }
 
-/// Returns the network as text: the rules as a Boxfile declares them, the limits, the published ports, and the targets without a connection.
+/// Returns the network as text: the rules as a Boxfile declares them, the limits, the published ports, what was asked of services and of
+/// the SSH agent, and the targets without a connection.
 fn text(record: &Record, targets: &Targets) -> String {
     let network = &record.network;
     let mut text = match record.state {
@@ -342,6 +386,7 @@ fn text(record: &Record, targets: &Targets) -> String {
         text.push_str(&format!("published: {port}\n"));
     }
     targets.services.iter().for_each(|it| text.push_str(&it.line()));
+    targets.ssh_agent.iter().for_each(|it| text.push_str(&it.line()));
     for (title, list) in [("denied", &targets.denied), ("failed", &targets.failed)] {
         if !list.is_empty() {
             text.push_str(&format!("{title} so far:\n"));
@@ -386,6 +431,34 @@ mod tests {
         b.example:443: why
         a.example:443: why, 2 times; to allow it: allow "a.example"
         "#);
+    }
+
+    #[test]
+    fn signatures_are_counted_with_the_key_of_the_last_one() {
+        let decision = |host: &str, verdict: &str| -> Decision {
+            let text = format!(
+                r#"{{"component":"agent","way":"ssh-agent","host":"{host}",{verdict},"sent":1,"received":1,"milliseconds":1}}"#
+            );
+            serde_json::from_str(&text).unwrap()
+        };
+        let (allowed, failed) = (r#""verdict":"allowed""#, r#""verdict":"failed","reason":"r""#);
+        let mut all = Signatures::default();
+        let mut lines = String::new();
+        for (host, verdict) in [
+            ("SHA256:a", failed),
+            ("SHA256:a", allowed),
+            ("SHA256:b", allowed),
+            ("SHA256:c", failed),
+        ] {
+            all.count(&decision(host, verdict));
+            lines += &all.line();
+        }
+        insta::assert_snapshot!(lines, @"
+        ssh-agent: 0 signatures, 1 failed
+        ssh-agent: 1 signature, 1 failed, last with SHA256:a
+        ssh-agent: 2 signatures, 1 failed, last with SHA256:b
+        ssh-agent: 2 signatures, 2 failed, last with SHA256:b
+        ");
     }
 
     #[test]

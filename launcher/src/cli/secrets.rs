@@ -15,9 +15,10 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use box_contract::plan::SSH_AGENT_VARIABLE;
 use box_contract::rules::{VARIABLE_FORM, is_variable};
 use box_contract::wire::{MAX_SECRET, Secret, SecretError, check_secret};
-use box_contract::{RunPlan, SecretDelivery, SecretPlan};
+use box_contract::{RunPlan, SecretDelivery, SecretPlan, ServicePlan};
 use host_fs::{OsError, own};
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
@@ -40,7 +41,7 @@ const FORM: &str =
     "write `--secret NAME=env:VARIABLE`, `--secret NAME=file:PATH` or `--secret NAME=-`";
 
 /// The variables that this program reads, in addition to those in [`own`].
-const OWN: [&str; 4] = ["BOXLAUNCH_STATE", FILE, "PATH", "XDG_STATE_HOME"];
+const OWN: [&str; 5] = ["BOXLAUNCH_STATE", FILE, "PATH", SSH_AGENT_VARIABLE, "XDG_STATE_HOME"];
 
 /// Returns whether this program reads the variable.
 fn is_own(variable: &str) -> bool {
@@ -237,21 +238,36 @@ fn check_names(given: &[GivenSecret], plan: &RunPlan) -> Result<(), Failure> {
 }
 
 /// Returns the missing options for the secrets of a box.
-pub(super) fn lacking(given: &[GivenSecret], declared: &[SecretPlan]) -> Option<Lack> {
+pub(super) fn lacking(given: &[GivenSecret], plan: &RunPlan) -> Option<Lack> {
     let is_given = |it: &&SecretPlan| given.iter().any(|secret| secret.name == it.name);
-    let missing: Vec<_> = declared.iter().filter(|it| !is_given(it)).map(|it| &*it.name).collect();
+    let missing = plan.secrets.iter().filter(|it| !is_given(it));
+    let missing: Vec<_> = missing.map(|it| &*it.name).collect();
     if missing.is_empty() {
         return None;
     }
     let words = missing.iter().map(|name| format!("--secret {name}=env:{name}"));
     let words = words.collect::<Vec<_>>().join(" ");
     Some(Lack {
-        message: format!("the box declares secrets that were not given: {}", missing.join(", ")),
+        message: format!(
+            "the box declares secrets that were not given: {}",
+            missing.iter().map(|it| with_places(it, plan)).collect::<Vec<_>>().join(", ")
+        ),
         help: format!(
             "add `{words}`; `NAME=file:PATH` reads a file instead, and `NAME=-` standard input"
         ),
         words,
     })
+}
+
+/// Returns the name of a secret, with the URLs of the services that get it.
+fn with_places(name: &str, plan: &RunPlan) -> String {
+    let gets_it = |it: &&ServicePlan| it.headers.iter().any(|header| header.secret == name);
+    let places: Vec<_> = plan.services.iter().filter(gets_it).map(|it| it.to.as_str()).collect();
+    if places.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{name} (for {})", places.join(" and "))
+    }
 }
 
 /// Protects the memory of this process from other processes and from core dumps:
@@ -466,7 +482,7 @@ mod tests {
         plan.agent.launch_env = vec!["URL".to_owned()];
         let checked = |options: &[&str]| {
             check_names(&given(options), &plan).map_err(|error| error.text())?;
-            let lacks = lacking(&given(options), &plan.secrets);
+            let lacks = lacking(&given(options), &plan);
             Lack::check(lacks.as_slice()).map_err(|error| error.text())
         };
         assert_eq!(checked(&["B=-", "A=env:A"]), Ok(()));

@@ -30,7 +30,7 @@ use super::repeat::{box_of, check_sources, command, exactly, not_repeatable, opt
 use super::run::{self, Replaces, RunArgs, seconds};
 use super::stored::PROGRAM;
 use super::terminal::{is_quiet, json_line, notice, painted, print};
-use super::{detach, notify};
+use super::{credentials, detach, notify};
 
 /// Replaces the box of a run by another one, with the same name, options and published ports.
 ///
@@ -133,6 +133,10 @@ pub(crate) fn update(args: &UpdateArgs) -> Result<u8, Failure> {
     if !args.retry && boxes.refused(&args.name) == Some(to) {
         put_back(args, before.as_ref(), &to)?;
         return Err(not_retried(&args.name, to));
+    }
+    if let Err(refused) = credentials::check(&old, opened.plan()) {
+        put_back(args, before.as_ref(), &to)?;
+        return Err(refused);
     }
     let has_writable = run::check(&run, &opened)?.iter().any(|it| it.is_writable());
     let signals = StopSignals::block()?;

@@ -1,6 +1,6 @@
 //! The paths of a box at which a command line mounts something.
 
-use box_contract::plan::reserved_place;
+use box_contract::plan::{SSH_AGENT_SOCKET, reserved_place};
 use box_contract::rules::{MountKind, excludes, is_place};
 use box_contract::{RunPlan, SecretDelivery};
 use safe_text::shown;
@@ -84,12 +84,14 @@ fn of_box(plan: &RunPlan) -> impl Iterator<Item = BoxPath<'_>> {
             Some(path(MountKind::Secret, "secret", &*it.name, &**guest))
         }
     });
-    shares.chain(volumes).chain(disks).chain(secrets)
+    let agent =
+        plan.ssh_agent.map(|_| path(MountKind::Socket, "socket", "ssh-agent", SSH_AGENT_SOCKET));
+    shares.chain(volumes).chain(disks).chain(secrets).chain(agent)
 }
 
 #[cfg(test)]
 mod tests {
-    use box_contract::{Access, Scope, ScratchPlan, SecretPlan, SharePlan};
+    use box_contract::{Access, Scope, ScratchPlan, SecretPlan, SharePlan, SshAgentPlan};
     use testkit::test_box::config;
 
     use super::*;
@@ -132,13 +134,19 @@ mod tests {
             scope: Scope::Both,
             host: None,
         }];
-        assert_eq!(check_free(&["/s", "/s/in/x"], &plan), Ok(()));
+        assert_eq!(check_free(&["/s", "/s/in/x", "/run"], &plan), Ok(()));
+        plan.ssh_agent = Some(SshAgentPlan { scope: Scope::Business });
+        assert_eq!(check_free(&["/run/ssh"], &plan), Ok(()));
         let error = |places: &[&str]| check_free(places, &plan).unwrap_err().to_string();
         assert_eq!(error(&["/a", "/b", "/a"]), "two of the options use /a");
         for place in ["/scratch", "/scratch/here"] {
             assert!(error(&[place]).ends_with("the box has its scratch tmp at /scratch/here"));
         }
         assert!(error(&["/s/in"]).ends_with("the box has its share s at /s/in"));
+        for place in ["/run", "/run/ssh-agent.sock", "/run/ssh-agent.sock/x"] {
+            let taken = "the box has its socket ssh-agent at /run/ssh-agent.sock";
+            assert!(error(&[place]).ends_with(taken), "{place}");
+        }
         for place in ["/etc/app", "/etc/app/token", "/etc/app/token/x"] {
             assert!(error(&[place]).ends_with("the box has its secret TOKEN at /etc/app/token"));
         }

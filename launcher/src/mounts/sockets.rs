@@ -50,6 +50,8 @@ pub struct SharedSocket {
     /// The user who owns the socket.
     owner: u32,
     is_served: bool,
+    /// Whether only what an SSH agent may be asked for is passed on.
+    is_ssh_agent: bool,
 }
 
 impl SharedSocket {
@@ -69,10 +71,26 @@ impl SharedSocket {
         };
         match look() {
             Ok((owner, is_served)) => {
-                Ok(Self { host, guest: guest.to_owned(), scope, owner, is_served })
+                let guest = guest.to_owned();
+                Ok(Self { host, guest, scope, owner, is_served, is_ssh_agent: false })
             }
             Err(source) => Err(ShareError { path: host, source }),
         }
+    }
+
+    /// Returns the socket as that of the user's SSH agent: components can list its keys and sign with them, and nothing else.
+    pub fn of_ssh_agent(self) -> Self {
+        Self { is_ssh_agent: true, ..self }
+    }
+
+    /// Returns whether this is the socket of the user's SSH agent.
+    pub const fn is_ssh_agent(&self) -> bool {
+        self.is_ssh_agent
+    }
+
+    /// Returns the user who owned the socket when it was examined.
+    pub const fn owner(&self) -> u32 {
+        self.owner
     }
 
     /// Returns the path of the socket on the host, without symbolic links.
@@ -274,7 +292,9 @@ mod tests {
     fn sockets_that_give_more_than_a_connection_are_known() {
         let power = |host: &str| {
             let (guest, scope) = ("/s".to_owned(), Scope::Both);
-            SharedSocket { host: host.into(), guest, scope, owner: 0, is_served: true }.power()
+            let host = host.into();
+            let (owner, is_served, is_ssh_agent) = (0, true, false);
+            SharedSocket { host, guest, scope, owner, is_served, is_ssh_agent }.power()
         };
         for host in ["/run/docker.sock", "/run/containerd/containerd.sock", "/run/systemd/private"]
         {

@@ -9,7 +9,7 @@ use tokio::sync::mpsc::{Receiver, channel};
 
 use crate::streams::log::NetworkLog;
 
-/// How many denials per second are logged. A program that tries more must not push older entries out of the log.
+/// How many denials and failures per second are logged. A program that tries more must not push older entries out of the log.
 const MAX_DENIALS: u32 = 100;
 /// How many denials may wait until the supervisor reports them to the user.
 const MAX_DENIED: usize = 64;
@@ -22,8 +22,9 @@ pub(crate) fn kept(
     let pace = Arc::new(Mutex::new(Pace::new(MAX_DENIALS, Instant::now())));
     let take = move |decision: Decision| {
         let is_denial = matches!(decision.verdict, Verdict::Denied { .. });
+        let is_cheap = decision.verdict != Verdict::Allowed;
         let mut pace = pace.lock().unwrap_or_else(PoisonError::into_inner);
-        if is_denial && !pace.take(Instant::now()) {
+        if is_cheap && !pace.take(Instant::now()) {
             return;
         }
         log.note(&decision);

@@ -131,7 +131,14 @@ impl Given {
                 return Err(NetworkRefusal::NoRules { local: *first, mode });
             }
             _ if !has_services => {}
-            _ => check_rules(&[of_filter, &services].concat(), &local, is_own)?,
+            _ => {
+                // Only a lookup shows the address of a service that has a name.
+                let has_names = services.iter().any(|it| it.peer.parse::<IpAddr>().is_err());
+                match check_rules(&[of_filter, &services].concat(), &local, is_own) {
+                    Err(NetworkRefusal::Unused(_)) if has_names => {}
+                    checked => checked?,
+                }
+            }
         }
         Ok(Self { mode, local, has_services, ..Self::default() })
     }
@@ -144,16 +151,28 @@ impl Given {
         }
     }
 
-    /// Returns the rules for the connections of a service: its host alone, or nothing if the command line permits no network.
+    /// Returns the rules for the connections of a service: its host alone, or nothing if the command line permits no network. The
+    /// host's name may lead to each address that the command line permits. `deny` are the hosts that the box must not reach.
     ///
     /// # Errors
-    /// [`PeerError`] if the host is malformed.
-    pub(crate) fn rules_of(&self, service: &ServicePlan) -> Result<Rules, PeerError> {
-        let peer = service.peer().filter(|_| self.has_services);
-        let Some(rule) = peer.as_ref().map(Rule::try_from).transpose()? else {
+    /// [`PeerError`] if a host is malformed.
+    pub(crate) fn rules_of(
+        &self,
+        service: &ServicePlan,
+        deny: &[PeerPlan],
+    ) -> Result<Rules, PeerError> {
+        let Some(peer) = service.peer().filter(|_| self.has_services) else {
             return Ok(Rules::closed());
         };
-        Ok(Rules { allow: vec![rule], local: self.local.clone(), ..Rules::default() })
+        let addresses = self.local.iter().map(Local::plan);
+        let allow = [peer].into_iter().chain(addresses).map(|it| Rule::try_from(&it));
+        let deny = deny.iter().map(Rule::try_from);
+        Ok(Rules {
+            allow: allow.collect::<Result<_, _>>()?,
+            deny: deny.collect::<Result<_, _>>()?,
+            local: self.local.clone(),
+            is_closed: false,
+        })
     }
 
     /// Returns the rules for the filter of a box that declares `declared`.
@@ -188,6 +207,8 @@ pub fn check_rules(
 
 #[cfg(test)]
 mod tests {
+    use egress_rules::Target;
+
     use super::*;
 
     fn plan(mode: NetworkMode, allow: &[&str]) -> NetworkPlan {
@@ -285,15 +306,24 @@ mod tests {
             Given::decide(declared, choice, local, |_| false).map_err(|it| it.to_string())
         };
         let given = decide(&public, Choice::Box, &[]).unwrap();
-        let rules = given.rules_of(&public).unwrap();
+        let rules = given.rules_of(&public, &[]).unwrap();
         assert_eq!((rules.allow.len(), given.mode), (1, NetworkMode::None));
         assert!(given.rules(&none).unwrap().is_closed);
         assert!(decide(&local, Choice::Box, &[]).unwrap_err().contains("not on the internet"));
         let given = decide(&local, Choice::Box, &["10.0.0.7:8443"]).unwrap();
-        assert_eq!(given.rules_of(&local).unwrap().local.len(), 1);
+        assert_eq!(given.rules_of(&local, &[]).unwrap().local.len(), 1);
+        // The name of a service can lead to an address of the local network.
+        let given = decide(&public, Choice::Box, &["10.0.0.8"]).unwrap();
+        let target = Target::parse("a.example:443").unwrap();
+        let address = "10.0.0.8".parse().unwrap();
+        let rules = |deny: &[PeerPlan]| given.rules_of(&public, deny).unwrap();
+        assert_eq!(rules(&[]).check_address(&target, address), Ok(()));
+        assert!(rules(&[]).check_address(&target, "10.0.0.9".parse().unwrap()).is_err());
+        let own = [PeerPlan { peer: "a.example".to_owned(), port: None }];
+        assert!(rules(&own).check(&target).is_err());
         assert!(decide(&local, Choice::Box, &["10.0.0.8"]).is_err());
         let cut = decide(&public, Choice::None, &[]).unwrap();
-        assert!(cut.rules_of(&public).unwrap().is_closed);
+        assert!(cut.rules_of(&public, &[]).unwrap().is_closed);
     }
 
     #[test]

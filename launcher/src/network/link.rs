@@ -255,8 +255,13 @@ impl Link {
         let connected = Arc::clone(&self.connected);
         self.carriers.spawn(async move {
             match sockets.connect(component, socket).await {
-                Some(host) => carrier.carry(host, std::future::pending(), LINGER).await,
                 None => carrier.refuse().await,
+                Some(agent) if sockets.is_ssh_agent(socket) => {
+                    let (near, far) = duplex(BUFFER);
+                    let work = sockets.serve_agent(component, far, agent);
+                    carrier.carry(near, work, Duration::ZERO).await;
+                }
+                Some(host) => carrier.carry(host, std::future::pending(), LINGER).await,
             }
             drop(connected);
             number

@@ -5,7 +5,8 @@
 //! component ── init ══ vsock ══ Network ── Filter ── hosts that the rules allow
 //!                                  ├────── services ── HTTP APIs, with the credential
 //!                                  ├────── published ports ── clients on the host
-//!                                  └────── Unix sockets of the host
+//!                                  ├────── Unix sockets of the host
+//!                                  └────── ssh_agent ── the SSH agent of the user, with the keys
 //! ```
 //!
 //! The network runs in the supervisor's runtime, outside the VMM process, whose jail has no network. Both ends of a
@@ -21,6 +22,7 @@ pub(crate) mod ports;
 mod publish;
 pub(crate) mod services;
 mod sockets;
+mod ssh_agent;
 mod stream;
 
 use std::collections::BTreeMap;
@@ -31,6 +33,7 @@ use std::sync::Arc;
 use box_contract::wire::Secret;
 use box_contract::{ComponentName, NetworkMode, RunPlan};
 use egress_proxy::{Decision, Filter, Resolver};
+use egress_rules::Rules;
 use host_fs::OsError;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::net::UnixListener;
@@ -61,6 +64,8 @@ pub(crate) struct Network {
     _listener: Listener,
     /// Decides about the connections of components. `None` if the plan's network is not filtered.
     pub(crate) filter: Option<Arc<Filter>>,
+    /// The HTTP APIs of the box.
+    pub(crate) services: Arc<Services>,
     /// Receives the filter's denials.
     denied: Receiver<Decision>,
     /// The published ports. A host port that was 0 is the one that the kernel chose.
@@ -122,15 +127,12 @@ impl Network {
         let sockets =
             Arc::new(HostSockets::new(of_host, plan.network.limits.connections, log.clone()));
         let (take, denied) = decisions::kept(log);
-        let services = Arc::new(Services::new((plan, given), secrets, &take)?);
-        let filter = match plan.network.mode {
-            NetworkMode::Filtered => {
-                let rules = given.rules(&plan.network).map_err(NetworkError::Peer)?;
-                let (proxy, limits) = (given.proxy.clone(), plan.network.limits);
-                Some(Filter::behind(proxy, rules, limits, Resolver::host(), take))
-            }
-            _ => None,
-        };
+        let is_filtered = plan.network.mode == NetworkMode::Filtered;
+        let rules = if is_filtered { given.rules(&plan.network)? } else { Rules::closed() };
+        let (proxy, limits) = (given.proxy.clone(), plan.network.limits);
+        let filter = Filter::behind(proxy, rules, limits, Resolver::host(), take);
+        let services = Arc::new(Services::new((plan, given), secrets, &filter)?);
+        let filter = is_filtered.then_some(filter);
         let mut tasks = JoinSet::new();
         let (mut doors, mut visitors) = (BTreeMap::new(), BTreeMap::new());
         for (component, _) in plan.components() {
@@ -149,10 +151,10 @@ impl Network {
         tasks.spawn(accept(
             watched,
             vmm,
-            Ways { filter: filter.clone(), services, sockets },
+            Ways { filter: filter.clone(), services: Arc::clone(&services), sockets },
             visitors,
         ));
-        Ok(Self { _listener: listener, filter, denied, published, ports, _tasks: tasks })
+        Ok(Self { _listener: listener, filter, services, denied, published, ports, _tasks: tasks })
     }
 
     /// Waits for the filter's next denial. Never returns if there is no filter.

@@ -3,26 +3,30 @@
 use std::sync::Arc;
 
 use box_contract::wire::Secret;
-use box_contract::{ComponentName, RunPlan, SecretDelivery};
-use egress_proxy::{Decision, Filter, Resolver, Service};
+use box_contract::{ComponentName, PeerPlan, RunPlan, SecretDelivery, ServicePlan};
+use egress_proxy::{Filter, Service};
+use egress_rules::PeerError;
 use rustls::ClientConfig;
 
 use super::{Given, NetworkError};
 
 /// The services of a box, in the order of the plan.
 #[derive(Debug, Default)]
-pub(super) struct Services(Vec<Arc<Service>>);
+pub(crate) struct Services {
+    all: Vec<(ServicePlan, Arc<Filter>, Arc<Service>)>,
+    given: Given,
+}
 
 impl Services {
-    /// Returns the services of a plan. `secrets` are the values of their credentials, and `take` gets the decision about each
-    /// request.
+    /// Returns the services of a plan. `secrets` are the values of their credentials. The limits of `filter` hold for the services
+    /// and its clients together.
     ///
     /// # Errors
     /// If the root certificates cannot be read, or a service is malformed.
     pub(super) fn new(
         (plan, given): (&RunPlan, &Given),
         secrets: &[Secret],
-        take: &(impl Fn(Decision) + Clone + Send + Sync + 'static),
+        filter: &Filter,
     ) -> Result<Self, NetworkError> {
         if plan.services.is_empty() {
             return Ok(Self::default());
@@ -33,19 +37,30 @@ impl Services {
             let secret = secrets.iter().find(|it| usize::from(it.index) == at)?;
             Some(secret.value.as_slice())
         };
-        let services = plan.services.iter().map(|it| {
-            let (proxy, rules) = (given.proxy.clone(), given.rules_of(it)?);
-            let limits = plan.network.limits;
-            let filter = Filter::behind(proxy, rules, limits, Resolver::host(), take.clone());
-            Ok(Arc::new(Service::new(it, value, filter, Arc::clone(&tls))?))
+        let deny = given.plan(&plan.network).deny;
+        let all = plan.services.iter().map(|it| {
+            let filter = filter.beside(given.rules_of(it, &deny)?);
+            let service = Service::new(it, value, Arc::clone(&filter), Arc::clone(&tls))?;
+            Ok::<_, NetworkError>((it.clone(), filter, Arc::new(service)))
         });
-        services.collect::<Result<_, _>>().map(Self)
+        Ok(Self { all: all.collect::<Result<_, _>>()?, given: given.clone() })
     }
 
     /// Returns the service with this number, if the component has it.
     pub(super) fn find(&self, component: ComponentName, number: u16) -> Option<Arc<Service>> {
-        let service = self.0.get(usize::from(number))?;
-        (service.component() == component).then(|| Arc::clone(service))
+        let (plan, _, service) = self.all.get(usize::from(number))?;
+        (plan.component == component).then(|| Arc::clone(service))
+    }
+
+    /// Denies the services these hosts and no others, and ends their connections.
+    ///
+    /// # Errors
+    /// [`PeerError`] if a host is malformed.
+    pub(crate) fn deny(&self, deny: &[PeerPlan]) -> Result<(), PeerError> {
+        for (plan, filter, _) in &self.all {
+            filter.reload(self.given.rules_of(plan, deny)?);
+        }
+        Ok(())
     }
 }
 

@@ -6,9 +6,12 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use box_contract::ComponentName;
+use box_contract::pace::Pace;
 use egress_proxy::{Channel, Decision, Verdict};
+use tokio::io::DuplexStream;
 use tokio::net::UnixStream;
 
+use super::ssh_agent::{self, MAX_SIGNATURES, Signatures};
 use crate::mounts::sockets::SharedSocket;
 use crate::streams::log::NetworkLog;
 
@@ -21,6 +24,8 @@ pub(super) struct HostSockets {
     log: NetworkLog,
     /// The failures that are in the log. A program that tries again and again must not push older entries out of it.
     noted: Mutex<BTreeSet<(ComponentName, u16, String)>>,
+    /// The rate of the signatures of the SSH agent.
+    signatures: Mutex<Pace>,
 }
 
 impl HostSockets {
@@ -28,7 +33,8 @@ impl HostSockets {
     pub(super) fn new(sockets: Vec<SharedSocket>, connections: u32, log: NetworkLog) -> Self {
         // Init may know sooner than the host that a stream has ended.
         let most = connections.saturating_mul(2) as usize;
-        Self { sockets, most, log, noted: Mutex::new(BTreeSet::new()) }
+        let signatures = Mutex::new(Pace::new(MAX_SIGNATURES, Instant::now()));
+        Self { sockets, most, log, noted: Mutex::new(BTreeSet::new()), signatures }
     }
 
     /// Returns how many connections to sockets a component may have.
@@ -44,6 +50,23 @@ impl HostSockets {
     /// Returns whether a component has the socket with this number.
     pub(super) fn has(&self, component: ComponentName, number: u16) -> bool {
         self.find(component, number).is_some()
+    }
+
+    /// Returns whether the socket with this number is that of the SSH agent. Its connections need [`Self::serve_agent`].
+    pub(super) fn is_ssh_agent(&self, number: u16) -> bool {
+        self.sockets.get(usize::from(number)).is_some_and(SharedSocket::is_ssh_agent)
+    }
+
+    /// Serves the connection `guest` of a component to the SSH agent, to which `agent` is connected.
+    pub(super) async fn serve_agent(
+        &self,
+        component: ComponentName,
+        guest: DuplexStream,
+        agent: UnixStream,
+    ) {
+        let note = |decision: &Decision| self.log.note(decision);
+        let signatures = Signatures { component, pace: &self.signatures, note: &note };
+        ssh_agent::serve(guest, agent, &signatures).await;
     }
 
     /// Connects to a socket for a component. Returns `None` and writes the reason to the log if that fails.
@@ -79,6 +102,7 @@ fn failed(
         port: None,
         address: None,
         request: None,
+        purpose: None,
         verdict: Verdict::Failed { reason: error.to_string() },
         sent: 0,
         received: 0,

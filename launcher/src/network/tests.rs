@@ -300,6 +300,37 @@ fn the_last_bytes_for_a_socket_of_the_host_arrive_after_an_abort() {
 }
 
 #[test]
+fn the_ssh_agent_of_the_host_gets_only_what_it_may_be_asked_for() {
+    run(async {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().canonicalize().unwrap().join("agent");
+        let listener = PlainUnix::bind(&path).unwrap();
+        let agent = SharedSocket::new(path, "/run/ssh-agent.sock", Scope::Agent).unwrap();
+        let sockets = HostSockets::new(vec![agent.of_ssh_agent()], 2, Logs::nowhere().network());
+        let mut guest = Guest::with(80, sockets);
+        guest.greet().await;
+        guest.open_socket(0, 0).await;
+        let server = thread::spawn(move || {
+            let mut client = listener.accept().unwrap().0;
+            let (mut got, mut rest) = ([0; 5], Vec::new());
+            client.read_exact(&mut got).unwrap();
+            client.write_all(&[0, 0, 0, 5, 12, 0, 0, 0, 0]).unwrap();
+            client.read_to_end(&mut rest).unwrap();
+            (got, rest)
+        });
+        // A request to remove all keys, and one to list them.
+        guest.send(0, &[0, 0, 0, 1, 19, 0, 0, 0, 1, 11]).await;
+        guest.say(GuestNetwork::End(STREAM)).await;
+        let mut got = Vec::new();
+        while let Some(HostNetwork::Data(data)) = guest.hear_more().await {
+            got.extend(data.data);
+        }
+        assert_eq!(got, [0, 0, 0, 1, 5, 0, 0, 0, 5, 12, 0, 0, 0, 0]);
+        assert_eq!(server.join().unwrap(), ([0, 0, 0, 1, 11], Vec::new()));
+    });
+}
+
+#[test]
 fn a_component_has_its_own_sockets_alone() {
     for (number, is_its_own) in [(0, true), (1, true), (2, false), (3, false), (u16::MAX, false)] {
         run(async {

@@ -78,7 +78,8 @@ impl Supervisor {
     /// all rules are replaced, such addresses must have been permitted before.
     pub(super) fn set_rules(&mut self, change: RuleChange) -> Result<(), String> {
         let record = &self.entry.record;
-        let filter = self.machine.network.as_ref().and_then(|it| it.filter.as_ref());
+        let network = self.machine.network.as_ref();
+        let filter = network.and_then(|it| it.filter.as_ref());
         let is_filtered = record.network.mode == NetworkMode::Filtered;
         let Some(filter) = filter.filter(|_| is_filtered) else {
             let mode = record.network.mode.name();
@@ -90,6 +91,7 @@ impl Supervisor {
         let given: Vec<_> = local.iter().filter_map(Local::of).collect();
         check_given(&rules, &given, &record.name)?;
         filter.reload(Rules { local: given, ..rules });
+        network.map_or(Ok(()), |it| it.services.deny(&plan.deny)).map_err(|it| it.to_string())?;
         let noted = self.entry.update(|record| {
             (record.network, record.network_local) = (plan, local);
         });

@@ -15,6 +15,10 @@
 //!
 //! `peers --serve-socket PATH` listens at a Unix socket, and sends back what a client has sent, once that has ended.
 //! `peers --socket PATH` runs in a box. It sends its standard input to the socket, ends that, and prints the answer.
+//!
+//! `peers --serve-agent PATH` is an SSH agent with one key. It prints what it is asked for, and refuses to sign the data `no`.
+//! `peers --ask-agent` runs in a box. It asks the agent of `SSH_AUTH_SOCK` for its keys and for signatures, and to remove all keys, and
+//! prints the answers.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a program for tests")]
 
 use std::fs;
@@ -51,6 +55,8 @@ fn main() {
         [option, pid, texts @ ..] if option == "--search" => search(pid, texts),
         [option, path] if option == "--serve-socket" => echo_at(path),
         [option, path] if option == "--socket" => exchange(path),
+        [option, path] if option == "--serve-agent" => serve_agent(path),
+        [option] if option == "--ask-agent" => ask_agent(),
         [directory] => serve(Path::new(directory)),
         other => panic!("{other:?}"),
     }
@@ -146,6 +152,95 @@ fn exchange(path: &str) {
     let mut got = Vec::new();
     drop(server.read_to_end(&mut got));
     io::stdout().write_all(&got).unwrap();
+}
+
+/// The messages of an SSH agent
+/// ([draft-ietf-sshm-ssh-agent](https://datatracker.ietf.org/doc/draft-ietf-sshm-ssh-agent/)).
+const FAILURE: u8 = 5;
+const SUCCESS: u8 = 6;
+const REQUEST_IDENTITIES: u8 = 11;
+const IDENTITIES_ANSWER: u8 = 12;
+const SIGN_REQUEST: u8 = 13;
+const SIGN_RESPONSE: u8 = 14;
+const REMOVE_ALL_IDENTITIES: u8 = 19;
+/// The data that the agent refuses to sign.
+const UNSIGNED: &[u8] = b"no";
+
+/// Answers the clients of an SSH agent.
+fn serve_agent(path: &str) {
+    for client in UnixListener::bind(path).unwrap().incoming() {
+        let mut client = client.unwrap();
+        while let Some(asked) = receive(&mut client) {
+            let (name, answer) = match asked[0] {
+                REQUEST_IDENTITIES => ("the keys", keys()),
+                SIGN_REQUEST if asked == sign(UNSIGNED) => ("a signature", vec![FAILURE]),
+                SIGN_REQUEST => ("a signature", [vec![SIGN_RESPONSE], string(b"made")].concat()),
+                REMOVE_ALL_IDENTITIES => ("to remove all keys", vec![SUCCESS]),
+                _ => ("something else", vec![FAILURE]),
+            };
+            println!("asked for {name}");
+            send(&mut client, &answer);
+        }
+    }
+}
+
+/// Asks the SSH agent of the environment, and prints its answers.
+fn ask_agent() {
+    let mut agent = UnixStream::connect(std::env::var_os("SSH_AUTH_SOCK").unwrap()).unwrap();
+    let names = [&b"git"[..], b"ssh-connection", b"publickey"].map(string).concat();
+    let keys = [string(b"ssh-ed25519"), key()].concat();
+    let login = [string(b"session"), vec![50], names, vec![1], keys].concat();
+    let commit = [b"SSHSIG".to_vec(), string(b"git")].concat();
+    for (name, asked) in [
+        ("keys", vec![REQUEST_IDENTITIES]),
+        ("login", sign(&login)),
+        ("commit", sign(&commit)),
+        ("other data", sign(UNSIGNED)),
+        ("remove all keys", vec![REMOVE_ALL_IDENTITIES]),
+    ] {
+        send(&mut agent, &asked);
+        let answer = match receive(&mut agent).unwrap()[0] {
+            FAILURE => "refused",
+            SUCCESS => "done",
+            IDENTITIES_ANSWER => "listed",
+            SIGN_RESPONSE => "signed",
+            _ => "something else",
+        };
+        println!("{name}: {answer}");
+    }
+}
+
+/// Returns the agent's key, with its length.
+fn key() -> Vec<u8> {
+    string(&[string(b"ssh-ed25519"), string(&[7; 32])].concat())
+}
+
+/// Returns the list of the agent's keys.
+fn keys() -> Vec<u8> {
+    [vec![IDENTITIES_ANSWER, 0, 0, 0, 1], key(), string(b"test")].concat()
+}
+
+/// Returns the request to sign `data`.
+fn sign(data: &[u8]) -> Vec<u8> {
+    [vec![SIGN_REQUEST], key(), string(data), vec![0; 4]].concat()
+}
+
+/// Returns bytes after their length.
+fn string(bytes: &[u8]) -> Vec<u8> {
+    [&u32::try_from(bytes.len()).unwrap().to_be_bytes()[..], bytes].concat()
+}
+
+fn send(peer: &mut UnixStream, message: &[u8]) {
+    peer.write_all(&string(message)).unwrap();
+}
+
+/// Returns the next message. `None` if the peer has hung up.
+fn receive(peer: &mut UnixStream) -> Option<Vec<u8>> {
+    let mut length = [0; 4];
+    peer.read_exact(&mut length).ok()?;
+    let mut message = vec![0; usize::try_from(u32::from_be_bytes(length)).unwrap()];
+    peer.read_exact(&mut message).ok()?;
+    Some(message)
 }
 
 fn serve(directory: &Path) {

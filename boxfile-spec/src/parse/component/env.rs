@@ -44,6 +44,13 @@ pub(in crate::parse) fn variables(node: &Node) -> Vec<Variable<'_>> {
     }
 }
 
+/// Lists the variables of all `env` and `plain-env` declarations of a component.
+pub(in crate::parse) fn variables_of(component: &Node) -> impl Iterator<Item = Variable<'_>> {
+    let names = [schema::ENV.name, schema::PLAIN_ENV.name];
+    let is_env = move |it: &&Node| names.contains(&it.name.value.as_str());
+    component.children().iter().filter(is_env).flat_map(variables)
+}
+
 /// The variables of a component.
 #[derive(Default)]
 pub(super) struct Variables {

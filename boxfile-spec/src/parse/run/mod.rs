@@ -7,6 +7,7 @@ pub(super) mod publish;
 pub(super) mod sandbox;
 pub(super) mod secret;
 pub(super) mod service;
+pub(super) mod ssh_agent;
 pub(super) mod task;
 
 use box_contract::Scope;

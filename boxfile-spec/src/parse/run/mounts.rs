@@ -1,9 +1,10 @@
-//! `share …`, `volume …` and `scratch …`: mounts of the components.
+//! `share …`, `volume …` and `scratch …`: mounts of the components. Compares their paths with those of other declarations.
 
 use std::collections::HashSet;
 
+use box_contract::plan::SSH_AGENT_SOCKET;
 use box_contract::rules::{MountKind, excludes};
-use box_contract::{Scope, ScratchPlan, SharePlan, VolumePlan};
+use box_contract::{Scope, ScratchPlan, SharePlan, SshAgentPlan, VolumePlan};
 
 use crate::parse::run::scope;
 use crate::parse::run::secret::Secret;
@@ -92,6 +93,7 @@ pub(in crate::parse) struct Placed<'b> {
     pub(in crate::parse) volumes: &'b [Spanned<VolumePlan>],
     pub(in crate::parse) disks: &'b [Spanned<ScratchPlan>],
     pub(in crate::parse) secrets: &'b [Secret],
+    pub(in crate::parse) ssh_agent: Option<&'b Spanned<SshAgentPlan>>,
     /// The files of the components.
     pub(in crate::parse) files: Vec<(Scope, &'b BakedFile)>,
 }
@@ -116,6 +118,10 @@ impl<'b> Placed<'b> {
             let kind = (MountKind::Secret, &schema::SECRET);
             path.iter().for_each(|it| add(&it.value, it.span, *scope, kind));
         }
+        if let Some(Spanned { value: agent, span }) = self.ssh_agent {
+            let kind = (MountKind::Socket, &schema::SSH_AGENT);
+            add(SSH_AGENT_SOCKET, *span, agent.scope, kind);
+        }
         for (scope, BakedFile { to, .. }) in &self.files {
             add(&to.value, to.span, *scope, (MountKind::Baked, &schema::FILE));
         }
@@ -130,7 +136,8 @@ impl<'b> Placed<'b> {
 }
 
 /// Reports paths of one component of which one would hide the other: every path at or inside the path of a share,
-/// scratch disk or secret, except a share inside a share or a scratch disk. Also reports two baked files at one path.
+/// scratch disk, secret or the SSH agent's socket, except a share inside a share or a scratch disk. Also reports two baked files at one
+/// path.
 pub(in crate::parse) fn check_apart(placed: &Placed<'_>, sink: &Sink) {
     let places = placed.places();
     let mut reported = HashSet::new();

@@ -4,7 +4,7 @@ use box_contract::{ComponentName, CredentialPlan, Scope, SecretDelivery, SecretP
 
 use super::check_business;
 use crate::errors::DECLARATION_ERRORS;
-use crate::parse::component::env::variables;
+use crate::parse::component::env::variables_of;
 use crate::parse::run::network::needs_consent;
 use crate::parse::run::secret::Secret;
 use crate::parse::{Children, Reader, names};
@@ -25,6 +25,16 @@ impl Service {
     /// Returns the service for the model.
     pub(in crate::parse) fn plan(self) -> ServicePlan {
         self.plan
+    }
+
+    /// Returns the component with the service.
+    pub(in crate::parse) const fn component(&self) -> ComponentName {
+        self.plan.component
+    }
+
+    /// Returns the variable that is set to the address of the service.
+    pub(in crate::parse) const fn env(&self) -> Option<&Spanned<String>> {
+        self.env.as_ref()
     }
 }
 
@@ -134,10 +144,7 @@ pub(in crate::parse) fn check_variables(
         let own = components.into_iter().flatten();
         let own =
             own.filter(|it| ComponentName::of(&it.name.value) == Some(service.plan.component));
-        let declared = own.flat_map(|it| it.children().iter()).filter(|it| {
-            [schema::ENV.name, schema::PLAIN_ENV.name].contains(&it.name.value.as_str())
-        });
-        for variable in declared.flat_map(variables).filter(|it| it.name == env.value) {
+        for variable in own.flat_map(variables_of).filter(|it| it.name == env.value) {
             let name = quote(variable.name);
             let error = DECLARATION_ERRORS.about("service-variable", &name, variable.span);
             sink.report(error.with_label(env.span, "set to the address of the service"));

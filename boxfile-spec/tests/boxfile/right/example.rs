@@ -124,6 +124,7 @@ fn the_example_in_full() {
         network: NetworkPlan::default(),
         publish: Vec::new(),
         services: Vec::new(),
+        ssh_agent: None,
         secrets: Vec::new(),
         task: None,
         logs: None,

@@ -229,6 +229,24 @@ fn services_have_their_secrets_on_the_host() {
     );
 }
 
+#[test]
+fn the_ssh_agent_is_for_the_agent_unless_the_boxfile_says_otherwise() {
+    let both = "business { image \"oci:i\"; }\n";
+    for (lines, scope) in [
+        ("", None),
+        ("ssh-agent", Some(Scope::Agent)),
+        ("ssh-agent component=\"agent\"", Some(Scope::Agent)),
+        ("ssh-agent component=\"business\"", Some(Scope::Business)),
+        ("ssh-agent component=\"both\"", Some(Scope::Both)),
+        // Another component may have such a variable and such a path.
+        ("ssh-agent\nsecret \"SSH_AUTH_SOCK\" component=\"business\"", Some(Scope::Agent)),
+        ("ssh-agent\nshare s guest=\"/run\" component=\"business\"", Some(Scope::Agent)),
+    ] {
+        let agent = file(&format!("{both}{lines}")).ssh_agent;
+        assert_eq!(agent.map(|it| it.scope), scope, "{lines}");
+    }
+}
+
 /// Covers OAN-26 and OAN-27.
 #[test]
 fn a_task() {

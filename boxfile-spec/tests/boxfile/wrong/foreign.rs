@@ -216,7 +216,7 @@ fn a_name_with_a_colon() {
      6 |   whatever: 1
        |   ^^^^^^^^^ no such declaration here
        |
-       = help: the declarations here are `box`, `extends`, `platform`, `agent`, `business`, `skill`, `skills`, `vm`, `layout`, `conflict`, `share`, `volume`, `scratch`, `disk`, `network`, `publish`, `secret`, `service`, `task`, `logs`, `cap`, `sandbox`, `budget`, `kernel`, `profile`
+       = help: the declarations here are `box`, `extends`, `platform`, `agent`, `business`, `skill`, `skills`, `vm`, `layout`, `conflict`, `share`, `volume`, `scratch`, `disk`, `network`, `publish`, `secret`, `service`, `ssh-agent`, `task`, `logs`, `cap`, `sandbox`, `budget`, `kernel`, `profile`
     "#);
 }
 

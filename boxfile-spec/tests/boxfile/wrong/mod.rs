@@ -17,6 +17,7 @@ mod profiles;
 mod run;
 mod secrets;
 mod services;
+mod ssh_agent;
 mod structure;
 mod syntax;
 mod values;

@@ -110,6 +110,8 @@ fn effect(field: &str, plans: [&RunPlan; 2], has_a: bool, has_b: bool) -> Effect
         "network allow" if has_b => Effect::More,
         "network deny" if has_a => Effect::More,
         "network deny" => Effect::Less,
+        // Another service, or another header with a secret, is a new one, whichever it replaces.
+        _ if has_b && field.starts_with("service ") => Effect::More,
         // What these change depends on the rest of the plan.
         "network limits" | "sandbox" | "vm" => Effect::Other,
         _ if of_share.is_some() => of_share.unwrap_or(presence),

@@ -11,12 +11,12 @@ pub use changes::{Effect, PermissionChange};
 use crate::capabilities::CAPABILITIES;
 use crate::network::USUAL_PORTS;
 use crate::plan::{
-    CapPlan, LogsPlan, NetworkLimits, NetworkMode, NetworkPlan, PeerPlan, PublishPlan, SandboxPlan,
-    SkillPlan, TaskPlan, VolumePlan,
+    CapPlan, CredentialPlan, LogsPlan, NetworkLimits, NetworkMode, NetworkPlan, PeerPlan,
+    PublishPlan, SandboxPlan, SkillPlan, TaskPlan, VolumePlan,
 };
 use crate::{
     Access, Capabilities, ComponentName, ComponentPlan, Namespaces, RunPlan, Scope, ScratchPlan,
-    SecretDelivery, SecretPlan, ServicePlan, SharePlan, SkillMode, User,
+    SecretDelivery, SecretPlan, ServicePlan, SharePlan, SkillMode, SshAgentPlan, User,
 };
 use safe_text::{readable, shown};
 
@@ -63,6 +63,7 @@ impl RunPlan {
             publish,
             secrets,
             services,
+            ssh_agent,
             task,
             logs,
             caps,
@@ -71,11 +72,15 @@ impl RunPlan {
             budget: _,
         } = self;
         let mut all = reached(network);
+        if network.mode == NetworkMode::None && !services.is_empty() {
+            all[0].value = format!("{}: its services alone", network.mode.name());
+        }
         all.extend(self.components().flat_map(|(name, plan)| component(name, plan)));
         all.extend(publish.iter().map(self::publish));
         all.extend(shares.iter().map(share));
         all.extend(skills.iter().filter(|it| it.mode == SkillMode::Mounted).map(skill));
         all.extend(services.iter().map(service));
+        all.extend(ssh_agent.iter().map(self::ssh_agent));
         all.extend(secrets.iter().map(secret));
         all.extend(scratch.iter().map(disk));
         all.extend(volumes.iter().map(|it| volume(it, &self.host_volume(it))));
@@ -261,13 +266,23 @@ fn cap(plan: &CapPlan) -> Permission {
 fn service(plan: &ServicePlan) -> Permission {
     let ServicePlan { name, to, component, headers, allow, timeout_ms: _, env: _ } = plan;
     let allowed = if allow.is_empty() { "all requests".to_owned() } else { allow.join(", ") };
-    let secrets: Vec<_> = headers.iter().map(|it| it.secret.as_str()).collect();
-    let with = match secrets.as_slice() {
+    let lines: Vec<_> = headers.iter().map(credential).collect();
+    let with = match lines.as_slice() {
         [] => String::new(),
-        secrets => format!(", with {}", secrets.join(" and ")),
+        lines => format!(" with {}", lines.join(" and ")),
     };
-    let text = format!("{to}: {allowed}{with}, for {}", whose(*component));
+    let text = format!("{to}{with}: {allowed}, for {}", whose(*component));
     Permission::new(&format!("service {name}"), &text)
+}
+
+fn ssh_agent(SshAgentPlan { scope }: &SshAgentPlan) -> Permission {
+    let text = format!("signs with the keys of your SSH agent, {}", components(*scope));
+    Permission::new("ssh-agent", &text)
+}
+
+/// Describes a header line: `authorization: Bearer $MODEL_KEY`.
+fn credential(CredentialPlan { name, secret, prefix }: &CredentialPlan) -> String {
+    format!("{name}: {prefix}${secret}")
 }
 
 const fn whose(component: ComponentName) -> &'static str {
@@ -333,7 +348,8 @@ mod tests {
             "share data      at /data, to read, for both components",
             "share work      at /a3s/workspace, to read and write, for the agent, proposes \"src\"",
             "skill hot       a directory of the host, to read, for both components",
-            "service model   https://api.example.org/v1: POST /messages*, with MODEL, for the agent",
+            "service model   https://api.example.org/v1 with authorization: Bearer $MODEL: POST /messages*, for the agent",
+            "ssh-agent       signs with the keys of your SSH agent, for both components",
             "secret KEY      as a variable, for the agent",
             "secret CERT     at /run/cert, for both components",
             "secret MODEL    not in the box: the host adds it to requests",

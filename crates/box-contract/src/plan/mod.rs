@@ -14,6 +14,7 @@ mod reserved;
 mod resources;
 mod sandbox;
 mod services;
+mod ssh_agent;
 #[cfg(test)]
 pub(crate) mod tests;
 mod unsupported;
@@ -36,6 +37,7 @@ pub use resources::{
 };
 pub use sandbox::{SandboxFallback, SandboxPlan, SandboxPreset};
 pub use services::{CredentialPlan, ServicePlan};
+pub use ssh_agent::{SSH_AGENT_SOCKET, SSH_AGENT_VARIABLE, SshAgentPlan};
 pub use unsupported::Unsupported;
 
 /// The path of the plan's JSON in the rootfs of a box before [`SEGMENTED_EPOCH`](crate::manifest::SEGMENTED_EPOCH).
@@ -133,6 +135,9 @@ pub struct RunPlan {
     /// component, too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<ServicePlan>,
+    /// The components that sign with the keys of the host's SSH agent. `None` if none does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ssh_agent: Option<SshAgentPlan>,
     /// The agent's task, in `/task`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskPlan>,

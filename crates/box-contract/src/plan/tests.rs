@@ -45,6 +45,7 @@ pub(crate) const GROWN: &str = r#"{
             "allow": ["POST /messages*"], "timeout-ms": 600000, "env": "MODEL_URL"
         }
     ],
+    "ssh-agent": {"scope": "both"},
     "task": {
         "id": "t1", "type": "review", "description": "Look.", "input": "{\"n\":1}",
         "tags": ["a"], "timeout-seconds": 60
@@ -118,6 +119,7 @@ fn each_declaration_is_refused_by_itself() {
             "network",
             "secrets",
             "services",
+            "ssh-agent",
             "task",
             "tools",
             "logs",

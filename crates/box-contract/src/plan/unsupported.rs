@@ -44,7 +44,7 @@ impl RunPlan {
         #[rustfmt::skip]
         let Self {
             network, caps, sandbox,
-            tools: _, logs: _, task: _, skills: _, shares: _, scratch: _, volumes: _, publish: _, disk_bytes: _, secrets: _, services: _, name: _, layout: _, agent_kind: _, agent: _, business: _, vm: _, budget: _,
+            tools: _, logs: _, task: _, skills: _, shares: _, scratch: _, volumes: _, publish: _, disk_bytes: _, secrets: _, services: _, ssh_agent: _, name: _, layout: _, agent_kind: _, agent: _, business: _, vm: _, budget: _,
         } = self;
         let one = |declared: bool, declaration: &str, lacks| {
             declared.then(|| Unsupported { declaration: declaration.to_owned(), lacks })

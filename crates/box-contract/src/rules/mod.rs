@@ -47,6 +47,10 @@ pub const MAX_NAMES: u32 = 100_000;
 
 /// The maximum number of HTTP APIs that a box reaches through the host.
 pub const MAX_SERVICES: usize = 64;
+/// The maximum number of headers that the host adds to the requests to an API.
+pub const MAX_SERVICE_HEADERS: usize = 8;
+/// The maximum number of rules about the requests to an API.
+pub const MAX_SERVICE_RULES: usize = 64;
 
 /// The maximum number of ports per name in a box's resolver.
 pub const MAX_PORTS: usize = 8;

@@ -30,6 +30,8 @@ pub enum MountKind {
     Scratch,
     /// The file of a secret.
     Secret,
+    /// The socket that leads to the SSH agent of the host.
+    Socket,
     /// A file in the rootfs.
     Baked,
 }
@@ -99,13 +101,16 @@ mod tests {
     fn paths_lie_in_one_another_part_by_part() {
         assert!(is_inside("/cap", "/cap") && is_inside("/cap/x", "/cap"));
         assert!(!is_inside("/capx", "/cap") && !is_inside("/", "/cap"));
-        use MountKind::{Baked, Mount, Scratch, Secret};
+        use MountKind::{Baked, Mount, Scratch, Secret, Socket};
         for (outer, inner, excluded) in [
             (Mount, Mount, false),
             (Scratch, Mount, false),
             (Mount, Scratch, true),
             (Mount, Secret, true),
             (Secret, Mount, true),
+            (Mount, Socket, true),
+            (Socket, Mount, true),
+            (Socket, Baked, true),
             (Mount, Baked, true),
         ] {
             for (one, other) in [("/a", "/a/b"), ("/a/b", "/a")] {

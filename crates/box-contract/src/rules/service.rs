@@ -78,12 +78,12 @@ fn is_name(host: &str) -> bool {
     is_lower && peer_name(host) == Some(host) && host.split('.').all(is_label)
 }
 
-/// Returns whether servers read a path of a request as it is written: it has no empty parts, no `.`, no `..`, no backslash, and
-/// none of them or a slash as `%XX`.
+/// Returns whether servers read a path of a request as it is written: it has no empty parts, no `.`, no `..`, no backslash, no `;`,
+/// and none of them or a slash as `%XX`. Some servers cut each part at a `;`.
 pub fn is_plain_path(path: &str) -> bool {
     let Some(parts) = path.strip_prefix('/') else { return false };
     let is_plain = |part: &str| part != "." && part != ".." && has_plain_escapes(part);
-    let is_ascii = path.bytes().all(|it| it.is_ascii_graphic() && !b"\\?#".contains(&it));
+    let is_ascii = path.bytes().all(|it| it.is_ascii_graphic() && !b"\\;?#".contains(&it));
     is_ascii && parts.split('/').all(is_plain) && !path.contains("//")
 }
 
@@ -93,7 +93,9 @@ fn has_plain_escapes(part: &str) -> bool {
         let is_hexadecimal = |it: &&str| it.bytes().all(|byte| byte.is_ascii_hexdigit());
         let byte = rest.get(..2).filter(is_hexadecimal);
         let byte = byte.and_then(|it| u8::from_str_radix(it, 16).ok());
-        byte.is_some_and(|it| !it.is_ascii_control() && !b"./\\%;?#".contains(&it))
+        // UTF-8 has none of the last bytes, which some servers decode to ASCII nevertheless.
+        let is_text = |it: u8| !it.is_ascii_control() && !matches!(it, 0xc0 | 0xc1 | 0xf5..);
+        byte.is_some_and(|it| is_text(it) && !b"./\\%;?#".contains(&it))
     })
 }
 
@@ -227,6 +229,11 @@ mod tests {
             "/a#b",
             "/a%3fb",
             "/%252e",
+            "/a/..;/b",
+            "/;/a",
+            "/a;b",
+            "/%c0%ae",
+            "/%ff",
         ] {
             assert!(!is_plain_path(path), "{path}");
         }

@@ -4,7 +4,7 @@ use egress_rules::hello::HelloError;
 use egress_rules::{Host, Target, TargetError};
 use hyper::header::{
     CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderMap, HeaderName, HeaderValue,
-    PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRANSFER_ENCODING, UPGRADE,
+    PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use hyper::http::uri::{PathAndQuery, Scheme};
 use hyper::{Method, Request, Response, StatusCode, Uri, Version};
@@ -14,7 +14,7 @@ use crate::state::{Filter, Settings};
 
 /// The names of header lines that are meant only for the next hop (RFC 9110, section 7.6.1), and Expect, which this
 /// proxy answers.
-const HOP: [HeaderName; 9] = [
+const HOP: [HeaderName; 10] = [
     CONNECTION,
     EXPECT,
     HeaderName::from_static("keep-alive"),
@@ -22,6 +22,7 @@ const HOP: [HeaderName; 9] = [
     PROXY_AUTHORIZATION,
     HeaderName::from_static("proxy-connection"),
     TE,
+    TRAILER,
     TRANSFER_ENCODING,
     UPGRADE,
 ];
@@ -141,6 +142,8 @@ pub(crate) fn to_client<B>(mut response: Response<B>) -> Result<Response<B>, Ref
         return Err(Refusal::Answer);
     }
     *response.version_mut() = Version::HTTP_11;
+    // The text after the status would be an extension.
+    response.extensions_mut().clear();
     remove_hop(response.headers_mut());
     Ok(response)
 }

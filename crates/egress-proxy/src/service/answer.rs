@@ -6,11 +6,10 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 
 use http_body_util::BodyExt as _;
-use hyper::Response;
 use hyper::body::{Body, Bytes, Frame, Incoming};
 use hyper::header::{CONTENT_ENCODING, HeaderMap, HeaderName, HeaderValue, LOCATION, SET_COOKIE};
+use hyper::{Response, StatusCode};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, Sleep, sleep_until};
 use zeroize::Zeroizing;
 
 use crate::attempt::Attempt;
@@ -39,6 +38,10 @@ impl Secrets {
         credentials: &[(HeaderName, HeaderValue)],
     ) -> Result<Response<B>, Refusal> {
         let mut answer = head::to_client(answer)?;
+        // A part of a body could end within a credential. The request has asked for no part.
+        if answer.status() == StatusCode::PARTIAL_CONTENT {
+            return Err(Refusal::Answer);
+        }
         let headers = answer.headers_mut();
         let is_identity = |it: &HeaderValue| it.as_bytes().eq_ignore_ascii_case(b"identity");
         if !headers.get_all(CONTENT_ENCODING).iter().all(is_identity) {
@@ -73,23 +76,39 @@ impl Secrets {
         self.0.iter().flat_map(of).collect()
     }
 
-    /// Returns how many bytes at the end of a text may be the beginning of a credential.
-    fn begun(&self, text: &[u8]) -> usize {
-        let of = |secret: &Zeroizing<Vec<u8>>| {
-            let begins = |length: &usize| text.ends_with(&secret[..*length]);
-            (1..secret.len()).rev().find(begins).unwrap_or(0)
-        };
-        self.0.iter().map(of).max().unwrap_or(0)
+    /// Returns how many bytes at the end of a text wait for the next ones. The number does not depend on the credentials, or else
+    /// the sizes of the parts that are passed on would show whether a text that the component chose is the beginning of one. A
+    /// credential has no other characters than these ([`check_secret`](box_contract::wire::check_secret)).
+    fn waiting(&self, text: &[u8]) -> usize {
+        let longest = self.0.iter().map(|it| it.len()).max().unwrap_or(1);
+        let graphic = text.iter().rev().take_while(|byte| byte.is_ascii_graphic());
+        graphic.count().min(longest - 1)
     }
 
-    /// Adds `more` to `held`, and returns its bytes, masked, except those that may be the beginning of a credential.
-    fn pass(&self, held: &mut Vec<u8>, more: &[u8]) -> Bytes {
-        held.extend_from_slice(more);
-        for place in self.places(held) {
-            held[place].fill(MASK);
+    /// Adds `more` to `held`, and returns its first bytes, masked.
+    fn pass(&self, held: &mut Held, more: &[u8]) -> Bytes {
+        held.bytes.extend_from_slice(more);
+        held.masked.resize(held.bytes.len(), false);
+        for place in self.places(&held.bytes) {
+            held.masked[place].fill(true);
         }
-        let kept = held.split_off(held.len() - self.begun(held));
-        std::mem::replace(held, kept).into()
+        held.take(held.bytes.len() - self.waiting(&held.bytes))
+    }
+}
+
+/// The bytes of a body that are not passed on yet.
+#[derive(Default)]
+struct Held {
+    bytes: Vec<u8>,
+    /// Whether a byte belongs to a credential. The beginning of the credential may be passed on already.
+    masked: Vec<bool>,
+}
+
+impl Held {
+    /// Takes the first `count` bytes, masked.
+    fn take(&mut self, count: usize) -> Bytes {
+        let bytes = self.bytes.drain(..count).zip(self.masked.drain(..count));
+        bytes.map(|(byte, masked)| if masked { MASK } else { byte }).collect()
     }
 }
 
@@ -97,9 +116,7 @@ impl Secrets {
 pub(super) struct Masked {
     body: Incoming,
     secrets: Secrets,
-    /// The bytes that may be the beginning of a credential.
-    held: Vec<u8>,
-    deadline: Pin<Box<Sleep>>,
+    held: Held,
     /// The attempt, and the task with the connection to the API. Dropping them reports the one and ends the other.
     open: Option<(Arc<Mutex<Attempt>>, JoinSet<()>)>,
 }
@@ -109,10 +126,8 @@ impl Masked {
         body: Incoming,
         secrets: Secrets,
         open: (Arc<Mutex<Attempt>>, JoinSet<()>),
-        deadline: Instant,
     ) -> Self {
-        let deadline = Box::pin(sleep_until(deadline));
-        Self { body, secrets, held: Vec::new(), deadline, open: Some(open) }
+        Self { body, secrets, held: Held::default(), open: Some(open) }
     }
 
     /// Ends the connection, and reports the attempt.
@@ -136,10 +151,6 @@ impl Body for Masked {
             if this.open.is_none() {
                 return Poll::Ready(None);
             }
-            if this.deadline.as_mut().poll(cx).is_ready() {
-                this.end(Some(&Refusal::Timeout("the request")));
-                return Poll::Ready(Some(Err(Refusal::Timeout("the request"))));
-            }
             let passed = match ready!(Pin::new(&mut this.body.frame()).poll(cx)) {
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(data) => this.secrets.pass(&mut this.held, &data),
@@ -152,7 +163,7 @@ impl Body for Masked {
                 }
                 None => {
                     this.end(None);
-                    std::mem::take(&mut this.held).into()
+                    this.held.take(this.held.bytes.len())
                 }
             };
             if !passed.is_empty() {
@@ -164,6 +175,7 @@ impl Body for Masked {
 
 #[cfg(test)]
 mod tests {
+    use hyper::ext::ReasonPhrase;
     use proptest::prelude::*;
 
     use super::*;
@@ -173,23 +185,36 @@ mod tests {
     }
 
     fn passed(secrets: &Secrets, pieces: &[&[u8]]) -> Vec<String> {
-        let mut held = Vec::new();
+        let mut held = Held::default();
         let pass = |piece: &&[u8]| secrets.pass(&mut held, piece);
         let mut all: Vec<Bytes> = pieces.iter().map(pass).collect();
-        all.push(held.into());
+        all.push(held.take(held.bytes.len()));
         all.iter().map(|it| String::from_utf8_lossy(it).into_owned()).collect()
     }
 
     #[test]
     fn a_credential_is_masked_also_if_it_comes_in_pieces() {
         let secrets = secrets(&["secret-1", "1-other"]);
-        assert_eq!(passed(&secrets, &[b"a secret-1 b"]), ["a ******** b", ""]);
-        assert_eq!(passed(&secrets, &[b"a sec", b"ret-", b"1!"]), ["a ", "", "********!", ""]);
-        assert_eq!(passed(&secrets, &[b"a sec", b"ond"]), ["a ", "second", ""]);
-        assert_eq!(passed(&secrets, &[b"a sec"]), ["a ", "sec"]);
-        // Text that begins like no credential is passed on at once, so that events are not delayed.
+        assert_eq!(passed(&secrets, &[b"a secret-1 b"]).concat(), "a ******** b");
+        assert_eq!(passed(&secrets, &[b"a sec", b"ret-", b"1!"]).concat(), "a ********!");
+        assert_eq!(passed(&secrets, &[b"a sec", b"ond"]).concat(), "a second");
+        // Text of a whole line is passed on at once, so that events are not delayed.
         assert_eq!(passed(&secrets, &[b"data: {}\n\n"]), ["data: {}\n\n", ""]);
-        assert_eq!(passed(&secrets, &[b"secret-1-other"]), ["**************", ""]);
+        assert_eq!(passed(&secrets, &[b"secret-1-other"]).concat(), "**************");
+        assert_eq!(passed(&secrets, &[b"secret-1", b"-other\n"]).concat(), "**************\n");
+        assert_eq!(passed(&Secrets::new(Vec::new()), &[b"text"]), ["text", ""]);
+    }
+
+    /// The sizes of the parts would show a component the credential, one byte at a time.
+    #[test]
+    fn the_sizes_of_parts_do_not_depend_on_the_credential() {
+        let sizes = |secret: &str, pieces: &[&[u8]]| -> Vec<usize> {
+            passed(&secrets(&[secret]), pieces).iter().map(String::len).collect()
+        };
+        for guess in ["s", "sk", "sk-a", "sk-abcd", "sk-abcde"] {
+            let pieces = [b"> ".as_slice(), guess.as_bytes(), b"\n"];
+            assert_eq!(sizes("sk-abcde", &pieces), sizes("xx-01234", &pieces), "{guess}");
+        }
     }
 
     #[test]
@@ -200,11 +225,13 @@ mod tests {
             .header("x-key", "other")
             .header("x-echo", "the secret-1")
             .header("set-cookie", "a=b")
-            .header("x-request-id", "7");
+            .header("x-request-id", "7")
+            .extension(ReasonPhrase::from_static(b"bad key secret-1"));
         let answer =
             secrets(&["secret-1"]).checked(answer.body(()).unwrap(), &credentials).unwrap();
         let names: Vec<_> = answer.headers().keys().map(HeaderName::as_str).collect();
         assert_eq!(names, ["x-request-id"]);
+        assert!(answer.extensions().get::<ReasonPhrase>().is_none());
         let refused = |name: &str, value: &str, status: u16| {
             let answer = Response::builder().status(status).header(name, value).body(()).unwrap();
             secrets(&[]).checked(answer, &[]).map(drop)
@@ -213,6 +240,7 @@ mod tests {
         assert!(matches!(refused("location", "https://b.example", 302), Err(Refusal::Redirected)));
         assert!(refused("location", "/v1/files/7", 201).is_ok());
         assert!(matches!(refused("upgrade", "x", 101), Err(Refusal::Answer)));
+        assert!(matches!(refused("content-range", "bytes 0-9/20", 206), Err(Refusal::Answer)));
     }
 
     proptest! {

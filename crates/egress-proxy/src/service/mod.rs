@@ -30,7 +30,7 @@ use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_rustls::TlsConnector;
 use zeroize::Zeroizing;
 
@@ -80,7 +80,8 @@ pub enum ServiceError {
 
 impl Service {
     /// Returns the service of a plan. `secret` returns the value of a secret by its name. `filter` connects to the API, reports the
-    /// requests, and limits them; it must allow the API ([`ServicePlan::peer`]).
+    /// requests, and limits them; it must allow the API ([`ServicePlan::peer`]). See
+    /// [`Filter::beside`].
     ///
     /// # Errors
     /// [`ServiceError`].
@@ -101,7 +102,9 @@ impl Service {
                 header: header.name.clone(),
             };
             let value = secret(&header.secret).ok_or_else(failed)?;
-            secrets.push(Zeroizing::new(value.to_vec()));
+            if !secrets.iter().any(|it: &Zeroizing<Vec<u8>>| it.as_slice() == value) {
+                secrets.push(Zeroizing::new(value.to_vec()));
+            }
             let line = Zeroizing::new([header.prefix.as_bytes(), value].concat());
             let mut line = HeaderValue::from_bytes(&line).map_err(|_| failed())?;
             line.set_sensitive(true);
@@ -200,13 +203,14 @@ impl Service {
             tokio::select! {
                 _ = connection => {}
                 reason = watch.denied() => lock(&reporter).ends(&reason),
+                () = sleep_until(deadline) => lock(&reporter).ends(&Refusal::Timeout("the request")),
             }
         });
         let answer = server.send_request(request).await.map_err(|error| no_answer(&error))?;
         lock(attempt).answered(answer.status().as_u16());
         let answer = self.secrets.checked(answer, &self.headers)?;
         let (secrets, attempt) = (self.secrets.clone(), Arc::clone(attempt));
-        Ok(answer.map(|it| Either::Left(Masked::new(it, secrets, (attempt, carried), deadline))))
+        Ok(answer.map(|it| Either::Left(Masked::new(it, secrets, (attempt, carried)))))
     }
 
     fn refusal(&self, reason: &Refusal) -> Response<Body> {

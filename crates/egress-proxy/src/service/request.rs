@@ -2,9 +2,7 @@
 
 use box_contract::rules::{RequestRule, is_plain_path};
 use egress_rules::TargetError;
-use hyper::header::{
-    ACCEPT_ENCODING, AUTHORIZATION, COOKIE, HOST, HeaderMap, HeaderName, HeaderValue,
-};
+use hyper::header::{ACCEPT_ENCODING, HOST, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Request, Uri, Version};
 
 use super::Service;
@@ -12,13 +10,39 @@ use crate::decision::{ApiRequest, printable};
 use crate::http::head::{OTHER_CODING, is_framed, remove_hop};
 use crate::refusal::Refusal;
 
-/// The header lines of a component that could hold a credential of its own, so that the API would act for somebody else.
-const CREDENTIALS: [HeaderName; 2] = [AUTHORIZATION, COOKIE];
+/// The headers in which a component could send a credential of its own, so that the API would act for somebody else.
+const CREDENTIALS: [&str; 9] = [
+    "authorization",
+    "cookie",
+    "x-api-key",
+    "api-key",
+    "x-goog-api-key",
+    "x-auth-token",
+    "x-access-token",
+    "x-amz-security-token",
+    "ocp-apim-subscription-key",
+];
+/// The headers by which some servers take another method or path than that of the request line.
+const OVERRIDING: [&str; 6] = [
+    "x-http-method-override",
+    "x-http-method",
+    "x-method-override",
+    "x-original-url",
+    "x-rewrite-url",
+    "forwarded",
+];
+/// The beginning of the names of headers with which proxies describe the request to themselves.
+const FORWARDED: &str = "x-forwarded-";
+/// The headers by which an answer could have a part of a credential, or one in another form.
+const CUTTING: [&str; 3] = ["range", "if-range", "accept-charset"];
+/// The parameters of a query in which APIs take a credential.
+const PARAMETERS: [&str; 5] = ["key", "api_key", "api-key", "apikey", "access_token"];
 /// The port of TLS that a Host header leaves out.
 const HTTPS: u16 = 443;
 
 const WHOLE_URL: &str = "the request is for a proxy, and this is a service: send the path alone";
-const AMBIGUOUS: &str = "servers could read the path in two ways: it has an empty part, `.`, `..`, or one of them or a slash as %XX";
+const AMBIGUOUS: &str = "servers could read the path in two ways: it has `;`, an empty part, `.`, `..`, or one of them or a slash as %XX";
+const OWN_KEY: &str = "the query has a key, and the host adds the key of this service";
 
 /// Returns the request for the log.
 pub(super) fn described<B>(service: &str, request: &Request<B>) -> ApiRequest {
@@ -47,11 +71,23 @@ impl Service {
         if !is_framed(request.headers()) {
             return Err(Refusal::Request(OTHER_CODING));
         }
+        if !self.headers.is_empty() && has_key(uri.query().unwrap_or_default()) {
+            return Err(Refusal::Request(OWN_KEY));
+        }
         self.check_rules(request.method().as_str(), uri.path())?;
         *request.uri_mut() = self.uri(uri)?;
         *request.version_mut() = Version::HTTP_11;
         self.write_headers(request.headers_mut())?;
         Ok(request)
+    }
+
+    /// Returns whether a header of a component's request is not for the API. Some servers take `_` in a name for `-`.
+    fn stays_here(&self, name: &str) -> bool {
+        let name = name.replace('_', "-");
+        let listed = [&CREDENTIALS[..], &OVERRIDING, &CUTTING].concat();
+        listed.contains(&name.as_str())
+            || name.starts_with(FORWARDED)
+            || self.headers.iter().any(|(own, _)| own.as_str().replace('_', "-") == name)
     }
 
     fn check_rules(&self, method: &str, path: &str) -> Result<(), Refusal> {
@@ -61,7 +97,10 @@ impl Service {
             return Ok(());
         }
         let request = format!("{} {}", printable(method), printable(path));
-        Err(Refusal::NotOffered { service: self.name.clone(), request })
+        // A request could be a rule that allows more than itself.
+        let is_exact = RequestRule::parse(&request).is_some() && !request.contains('*');
+        let allow = is_exact.then(|| request.clone());
+        Err(Refusal::NotOffered { service: self.name.clone(), request, allow })
     }
 
     /// Returns the path and query for the API.
@@ -74,7 +113,9 @@ impl Service {
     /// Removes the header lines that are not for the API, and adds the credential.
     fn write_headers(&self, headers: &mut HeaderMap) -> Result<(), Refusal> {
         remove_hop(headers);
-        for name in &CREDENTIALS {
+        let stays_here = |it: &&HeaderName| self.stays_here(it.as_str());
+        let removed: Vec<_> = headers.keys().filter(stays_here).cloned().collect();
+        for name in removed {
             headers.remove(name);
         }
         let host = match self.target.port {
@@ -89,4 +130,23 @@ impl Service {
         }
         Ok(())
     }
+}
+
+/// Returns whether a query has one of [`PARAMETERS`].
+fn has_key(query: &str) -> bool {
+    let names = query.split(['&', ';']).map(|it| decoded(it.split('=').next().unwrap_or_default()));
+    names.into_iter().any(|it| PARAMETERS.contains(&it.to_ascii_lowercase().as_str()))
+}
+
+/// Replaces each `%XX` that is an ASCII character.
+fn decoded(text: &str) -> String {
+    let mut parts = text.split('%');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| {
+        let byte = part.get(..2).and_then(|it| u8::from_str_radix(it, 16).ok());
+        match byte.filter(u8::is_ascii) {
+            Some(byte) => text + &char::from(byte).to_string() + &part[2..],
+            None => text + "%" + part,
+        }
+    })
 }

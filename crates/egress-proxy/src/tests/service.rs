@@ -91,13 +91,16 @@ fn echo(request: &Request) -> Reply {
 #[tokio::test]
 async fn the_api_gets_the_credential_and_the_component_never_does() {
     let world = World::new(Identity::Valid, echo);
-    let head = "POST /messages?beta=1 HTTP/1.1\r\nAuthorization: Bearer mine\r\nCookie: a=b\r\nX-Own: 1\r\nAccept-Encoding: gzip";
+    let head = "POST /messages?beta=1 HTTP/1.1\r\nAuthorization: Bearer mine\r\nCookie: a=b\r\nX-Api-Key: mine\r\nX_Api_Key: mine\r\nX-HTTP-Method-Override: DELETE\r\nX-Forwarded-Host: b\r\nRange: bytes=0-9\r\nConnection: authorization\r\nX-Own: 1\r\nAccept-Encoding: gzip";
     let got = world.ask(head, "hello").await;
     let sent = &world.server.requests()[0];
     assert!(sent.head.starts_with("POST /v1/messages?beta=1 HTTP/1.1\r\n"), "{}", sent.head);
     assert_eq!(sent.header("authorization"), Some(format!("Bearer {KEY}").as_str()));
     assert_eq!((sent.header("cookie"), sent.header("x-own")), (None, Some("1")));
     assert_eq!(sent.header("accept-encoding"), Some("identity"));
+    for name in ["x-api-key", "X_Api_Key", "x-http-method-override", "x-forwarded-host", "range"] {
+        assert_eq!(sent.header(name), None, "{name}");
+    }
     assert_eq!(sent.header("host"), Some(world.server.host().as_str()));
     assert_eq!(sent.body, "hello");
     assert!(!got.contains(KEY) && !got.to_lowercase().contains("x-echo"), "{got}");
@@ -120,6 +123,9 @@ async fn what_no_rule_allows_is_not_sent() {
         ("GET /models%2f..%2ffiles", 400, "two ways"),
         ("GET /models//x", 400, "two ways"),
         ("GET http://other.example/models", 400, "send the path alone"),
+        ("GET /models/..;/files", 400, "two ways"),
+        ("GET /models?a=b&access_token=mine", 400, "the query has a key"),
+        ("GET /models?%6bey=mine", 400, "the query has a key"),
     ] {
         let got = world.ask(&format!("{head} HTTP/1.1"), "").await;
         assert!(
@@ -128,6 +134,8 @@ async fn what_no_rule_allows_is_not_sent() {
         );
         assert!(matches!(world.last().verdict, Verdict::Denied { .. }), "{head}");
     }
+    let rule = world.ask("BREW /* HTTP/1.1", "").await;
+    assert!(rule.contains("does not allow BREW /*.") && !rule.contains("add this"), "{rule}");
     let both = "POST /messages HTTP/1.1\r\nTransfer-Encoding: gzip, chunked";
     assert!(world.ask(both, "").await.starts_with("HTTP/1.1 400 "));
     assert_eq!(world.server.requests().len(), 0);

@@ -75,6 +75,12 @@ pub enum Package {
     Shellcheck,
     /// Shows pages of `boxbuild report`.
     Chromium,
+    /// Has an agent with keys, and logs in with them.
+    OpensshClient,
+    /// Clones and pushes through OpenSSH.
+    Git,
+    /// A library of OpenSSH's server, which is unpacked and not installed.
+    Libwrap,
 }
 
 impl Package {
@@ -124,6 +130,9 @@ impl Package {
             Self::Jq => "jq",
             Self::Shellcheck => "shellcheck",
             Self::Chromium => "chromium-headless-shell",
+            Self::OpensshClient => "openssh-client",
+            Self::Git => "git",
+            Self::Libwrap => "libwrap0",
         }
     }
 
@@ -161,6 +170,9 @@ impl Package {
             Self::Jq => "jq",
             Self::Shellcheck => "shellcheck",
             Self::Chromium => "chromium-headless-shell",
+            Self::OpensshClient => "ssh-agent",
+            Self::Git => "git",
+            Self::Libwrap => "libwrap0",
         }
     }
 
@@ -185,6 +197,7 @@ impl Package {
             Self::E2fs => found.or_else(|| at("/usr/sbin/mke2fs")),
             Self::Runc => found.or_else(|| at("/usr/sbin/runc")),
             Self::Libelf => at("/usr/include/gelf.h"),
+            Self::Libwrap => at("/usr/lib/x86_64-linux-gnu/libwrap.so.0"),
             _ => found,
         }
     }

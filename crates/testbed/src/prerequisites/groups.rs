@@ -8,7 +8,8 @@ use virtual_host::HostKernel;
 
 use super::{
     Package, Say, bare_target, docker_registry, host_kernel, kernel_bundle, markdown, musl_target,
-    oras, packages, prometheus_parser, rust_components, sigstore, spdx_validator, workflows,
+    openssh_server, oras, packages, prometheus_parser, rust_components, sigstore, spdx_validator,
+    workflows,
 };
 use crate::{Result, Workspace, lean_kernel};
 
@@ -65,6 +66,8 @@ pub fn for_tests(workspace: &Workspace, say: Say<'_>) -> Result<()> {
     packages(&judges, say)?;
     packages(&[Package::Bsdtar, Package::Go, Package::Python, Package::Faketime], say)?;
     docker_registry(workspace, say)?;
+    packages(&[Package::OpensshClient, Package::Git, Package::Libwrap], say)?;
+    openssh_server(workspace, say)?;
     spdx_validator(workspace, say)?;
     prometheus_parser(workspace, say)?;
     oras(workspace, say)?;

@@ -12,6 +12,7 @@ use serde_json::json;
 use super::RunArgs;
 use super::given::GivenOptions;
 use super::publish::PublishOption;
+use super::ssh_agent::AgentChoice;
 use crate::cli::error::Failure;
 use crate::cli::secrets;
 use crate::cli::variables::Assigned;
@@ -102,6 +103,7 @@ fn paths(args: &RunArgs) -> impl Iterator<Item = Option<String>> {
                 env: _,
                 env_files: _,
                 secrets: _,
+                ssh_agent,
                 shares: _,
                 skills: _,
                 volumes: _,
@@ -148,7 +150,9 @@ fn paths(args: &RunArgs) -> impl Iterator<Item = Option<String>> {
     } = args;
     let console = console.as_deref().map(|it| path("--console=", it));
     let socket = agent_socket.as_deref().map(|it| path("--agent-socket=", it));
-    console.into_iter().chain(socket)
+    let agent = ssh_agent.as_ref().and_then(AgentChoice::path);
+    let agent = agent.map(|it| path("--ssh-agent=", it));
+    console.into_iter().chain(socket).chain(agent)
 }
 
 /// Returns an option with the absolute form of a path.
@@ -166,6 +170,10 @@ fn plain(args: &RunArgs) -> Vec<String> {
         ("--jail", name(&|| args.jail.and_then(|it| it.to_possible_value()))),
         ("--network", name(&|| args.given.network.to_possible_value())),
         ("--proxy", args.given.proxy.as_ref().map(ToString::to_string)),
+        (
+            "--ssh-agent",
+            args.given.ssh_agent.as_ref().and_then(AgentChoice::keyword).map(str::to_owned),
+        ),
         ("--startup-timeout", Some(args.startup_timeout.to_string())),
         ("--grace", Some(args.grace.to_string())),
         ("--cpus", args.given.cpus.map(|it| it.to_string())),
@@ -268,6 +276,7 @@ mod tests {
             "off",
             "--proxy",
             "env",
+            "--ssh-agent",
             "--verify",
             "-e",
             "LOG=debug",
@@ -293,6 +302,7 @@ mod tests {
             "--budget=off",
             "--network=box",
             "--proxy=env",
+            "--ssh-agent=env",
             "--startup-timeout=60",
             "--grace=7",
             "--cpus=2",
@@ -312,6 +322,12 @@ mod tests {
         let again: Vec<_> =
             words.iter().map(String::as_str).filter(|it| !it.contains("URL")).collect();
         assert_eq!(repeated(&again), again);
+        let agent = |value: &str| {
+            let words = repeated(&[&format!("--ssh-agent={value}")]);
+            words.into_iter().find(|it| it.starts_with("--ssh-agent")).unwrap()
+        };
+        assert_eq!(agent("agent.sock"), format!("--ssh-agent={}", at("agent.sock")));
+        assert_eq!(agent("none"), "--ssh-agent=none");
     }
 
     /// Returns the record of a run with the option `--grace=7`, and with `value` in the field `name`.

@@ -8,7 +8,7 @@ use boxlaunch::network::Published;
 use safe_text::readable;
 
 use super::options::RunArgs;
-use super::{network, publish, restart, volumes};
+use super::{network, publish, restart, ssh_agent, volumes};
 use crate::cli::command::component;
 use crate::cli::error::Failure;
 use crate::cli::lacks::Lack;
@@ -48,6 +48,7 @@ pub(super) fn checked(args: &RunArgs, opened: &OpenBox) -> Result<Checked, Failu
     failures.ok(restart::check(args, plan, secrets.as_deref().unwrap_or_default()));
     let shares = failures.ok(shares::checked(args, plan));
     let network = failures.ok(network::lacking(args, plan));
+    let agent = failures.ok(ssh_agent::lacking(args, plan));
     failures.ok(volumes::checked(args, plan));
     failures.ok(check_agent_socket(args, plan));
     failures.ok(check_memory(args, plan));
@@ -57,9 +58,9 @@ pub(super) fn checked(args: &RunArgs, opened: &OpenBox) -> Result<Checked, Failu
         .unwrap_or_default();
     let given =
         failures.ok(variables::given(&env, &args.given.env, !args.command.is_empty(), plan));
-    let lacks = secrets.and_then(|it| secrets::lacking(&it, &plan.secrets)).into_iter();
+    let lacks = secrets.and_then(|it| secrets::lacking(&it, plan)).into_iter();
     let lacks = lacks.chain(shares.map(|()| shares::lacking(args, plan)).into_iter().flatten());
-    let lacks = lacks.chain(network.into_iter().flatten());
+    let lacks = lacks.chain(network.into_iter().flatten()).chain(agent.into_iter().flatten());
     let of_variables = given.as_ref().map(|it| variables::lacking(it, &args.given.env, plan));
     let lacks: Vec<_> = lacks.chain(of_variables.into_iter().flatten()).collect();
     failures.ok(Lack::check(&lacks));

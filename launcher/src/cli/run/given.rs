@@ -13,6 +13,7 @@ use egress_rules::Local;
 use super::options::NetworkChoice;
 use super::proxy::ProxyChoice;
 use super::publish::PublishOption;
+use super::ssh_agent::{self, AgentChoice};
 use super::values::{disk_choice, lifetime, local_host, mebibytes, volume_place, whole_number};
 use crate::cli::command::bytes;
 use crate::cli::shares::ShareArg;
@@ -48,6 +49,11 @@ pub(in crate::cli) struct GivenOptions {
     /// NAME alone is from the variable of that name.
     #[arg(long = "secret", value_name = "NAME[=SOURCE]")]
     pub(in crate::cli) secrets: Vec<String>,
+    /// Let the box log in and sign with the keys of your SSH agent, if its Boxfile declares `ssh-agent`: with the agent of SSH_AUTH_SOCK,
+    /// or with =PATH the one of this socket. The keys stay in the agent. `none` starts the box without it.
+    #[arg(long, value_name = "PATH|none", value_parser = bytes(AgentChoice::parse))]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = ssh_agent::ENV)]
+    pub(in crate::cli) ssh_agent: Option<AgentChoice>,
     /// Share a directory of this host with the box: HOST:GUEST read-only, HOST:GUEST:rw writable. NAME=HOST gives a share
     /// that the box declares; NAME alone takes the directory that its Boxfile proposes. Of a file, the box gets a read-only copy,
     /// and of a Unix socket, one that leads to it.
@@ -115,12 +121,14 @@ mod tests {
             "0:80",
             "-e",
             "A=b c",
+            "--ssh-agent",
             "-m2g",
         ];
         let words = GivenOptions::words(&command.get_matches_from(line));
         let expected = [
             "--memory=2g",
             "--env=A=b c",
+            "--ssh-agent=env",
             "--share=./a:/b:rw",
             "--network-local=10.0.0.0/8",
             "--publish=0:80",

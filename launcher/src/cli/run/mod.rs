@@ -13,6 +13,7 @@ mod publish;
 mod replaced;
 mod restart;
 mod serve;
+mod ssh_agent;
 mod values;
 mod volumes;
 
@@ -72,6 +73,7 @@ pub(super) use given::GivenOptions;
 pub(super) use options::NetworkChoice;
 pub(crate) use options::RunArgs;
 pub(super) use publish::{PublishOption, of_run as ports_of};
+pub(super) use ssh_agent::{AgentChoice, socket as agent_of_host};
 pub(super) use values::seconds;
 pub(super) use volumes::of_run as volumes_of;
 
@@ -106,6 +108,7 @@ pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<u8, Failure> {
         emulated::refuse_secrets(opened.plan())?;
         emulated::refuse_shares(args, opened.plan())?;
         emulated::refuse_network(args, opened.plan())?;
+        emulated::refuse_ssh_agent(args, opened.plan())?;
         emulated::refuse_declared(opened.plan())?;
         let checked = checked(args, &opened)?;
         return emulated::run(args, &opened, &checked.env);
@@ -301,8 +304,7 @@ impl Boot<'_> {
             shares::socket_notices(&asked.shared.sockets).for_each(|it| screen.notice(&it));
             volumes::notices(&asked.volumes).for_each(|it| screen.notice(&it));
             publish::notices(args, plan).for_each(|it| screen.notice(&it));
-            let notice =
-                network::notice(&asked.network, &plan.network, &args.subject.shell_words());
+            let notice = network::notice(&asked.network, plan, &args.subject.shell_words());
             notice.iter().for_each(|it| screen.notice(it));
         }
         Ok(())

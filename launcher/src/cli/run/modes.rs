@@ -241,6 +241,7 @@ mod tests {
         decision("env", &["-e", "A=1"], &[NONE]),
         decision("env_files", &["--env-file", "/dev/null"], &[NONE]),
         decision("secrets", &["--secret", "KEY=-"], &[EMULATED]),
+        decision("ssh_agent", &["--ssh-agent"], &[EMULATED]),
         decision("shares", &["-v", "/x:/y"], &[EMULATED]),
         decision("skills", &["--skill", "notes=/x"], &[EMULATED]),
         decision("volumes", &["--volume", "v:/v"], &[EMULATED]),

@@ -3,7 +3,7 @@
 use std::env;
 use std::path::PathBuf;
 
-use box_contract::{ErrorCode, NetworkMode, NetworkPlan, PeerPlan, RunPlan};
+use box_contract::{ErrorCode, NetworkMode, PeerPlan, RunPlan, ServicePlan};
 use boxlaunch::network::given::NetworkRefusal;
 use boxlaunch::network::{Given, NetworkError};
 use cli_common::Problem;
@@ -121,17 +121,30 @@ fn needs_consent(Wanted { needs, purpose }: &Wanted) -> Lack {
     }
 }
 
-/// Returns the notice about the hosts that the box can reach, or `None` if it can reach none. `called` is the box as the command
-/// line names it, quoted for a shell.
-pub(super) fn notice(given: &Given, declared: &NetworkPlan, called: &str) -> Option<String> {
+/// Returns the notices about the hosts that the box can reach, and about its services. `called` is the box as the command line
+/// names it, quoted for a shell.
+pub(super) fn notice(given: &Given, plan: &RunPlan, called: &str) -> Option<String> {
     let reached = match given.mode {
-        NetworkMode::None | NetworkMode::CapOnly => return None,
-        NetworkMode::Shared => {
-            "everything that this host reaches by IPv4, except its loopback: it shares the network of this host".to_owned()
-        }
-        NetworkMode::Filtered => hosts(&declared.allow, called),
+        NetworkMode::None | NetworkMode::CapOnly => None,
+        NetworkMode::Shared => Some(
+            "everything that this host reaches by IPv4, except its loopback: it shares the network of this host".to_owned(),
+        ),
+        NetworkMode::Filtered => Some(hosts(&plan.network.allow, called)),
     };
-    Some(shown(&format!("boxlaunch: the box reaches {reached}")) + "\n")
+    let services = plan.services.iter().filter(|_| given.has_services).map(service);
+    let all: Vec<_> = reached.into_iter().chain(services).collect();
+    let line = |it: &String| shown(&format!("boxlaunch: the box reaches {it}")) + "\n";
+    (!all.is_empty()).then(|| all.iter().map(line).collect())
+}
+
+/// Describes a service, and the secrets that it gets.
+fn service(ServicePlan { to, headers, .. }: &ServicePlan) -> String {
+    let secrets: Vec<_> = headers.iter().map(|it| it.secret.as_str()).collect();
+    let with = match secrets.as_slice() {
+        [] => String::new(),
+        secrets => format!(" with the secret {}", secrets.join(" and ")),
+    };
+    format!("{to}{with}")
 }
 
 /// Names up to [`MAX_NAMED`] hosts of the rules, and counts the others.
@@ -166,7 +179,7 @@ mod tests {
     fn output(plan: &RunPlan, options: &[&str]) -> String {
         let args = RunArgs::of_words(["x.box"].iter().chain(options)).unwrap();
         match given(&args, plan) {
-            Ok(given) => notice(&given, &plan.network, "'my box'").unwrap_or_default(),
+            Ok(given) => notice(&given, plan, "'my box'").unwrap_or_default(),
             Err(error) => {
                 assert_eq!(error.exit, 2);
                 error.text()

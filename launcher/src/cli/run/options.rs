@@ -24,6 +24,7 @@ use nix::unistd::geteuid;
 
 use super::again::Replaces;
 use super::given::GivenOptions;
+use super::ssh_agent::AgentChoice;
 use super::values::{entry_name, lifetime, mebibytes, seconds, whole_number};
 use crate::cli::command::CommandOptions;
 use crate::cli::environment::GITCONFIG;
@@ -257,6 +258,7 @@ impl RunArgs {
                     env: _,
                     env_files: _,
                     secrets: _,
+                    ssh_agent,
                     shares: _,
                     skills: _,
                     volumes: _,
@@ -335,6 +337,8 @@ impl RunArgs {
             words.extend(value.into_iter().flat_map(|it| [option.to_owned(), it]));
         }
         words.extend(env.iter().map(Assigned::word));
+        let agent = ssh_agent.as_ref().and_then(AgentChoice::keyword);
+        words.extend(agent.map(|it| format!("--ssh-agent={it}")));
         words.extend(options.words());
         words.push(bundle.to_owned());
         if !command.is_empty() {

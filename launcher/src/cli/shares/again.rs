@@ -5,19 +5,21 @@
 //! of each directory, file and socket without links, so a start that opens another path is refused.
 
 use box_contract::ErrorCode;
+use box_contract::plan::SSH_AGENT_SOCKET;
 use boxlaunch::mounts::shares::ShareRecord;
 use safe_text::shown;
 
 use super::Shared;
 use crate::cli::error::Failure;
-use crate::cli::run::RunArgs;
+use crate::cli::run::{AgentChoice, RunArgs};
 
 /// Parses a value of `--shared-before`: a share of the record of the box, as JSON.
 pub(in crate::cli) fn parse_record(text: &str) -> Result<ShareRecord, String> {
     serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
-/// Checks that a run of a box again opens the directories, files and sockets that its first start has opened.
+/// Checks that a run of a box again opens the directories, files and sockets that its first start has opened. The socket of the SSH
+/// agent of the environment may be another one: the user's agent has another path after each login.
 ///
 /// # Errors
 /// The first one that is another.
@@ -26,7 +28,10 @@ pub(super) fn check(args: &RunArgs, shared: &Shared) -> Result<(), Failure> {
     if before.is_empty() {
         return Ok(());
     }
-    let mut now = shared.records().into_iter();
+    let is_new = |it: &ShareRecord| {
+        args.given.ssh_agent == Some(AgentChoice::Env) && it.guest == SSH_AGENT_SOCKET
+    };
+    let mut now = shared.records().into_iter().filter(|it| !is_new(it));
     now.find(|it| !is_known(it, before)).map_or(Ok(()), |it| Err(moved(&it, before)))
 }
 
@@ -67,7 +72,7 @@ mod tests {
     use std::os::unix::net::UnixListener;
     use std::path::PathBuf;
 
-    use box_contract::{RunPlan, SharePlan};
+    use box_contract::{RunPlan, Scope, SharePlan, SshAgentPlan};
     use serde_json::json;
 
     use super::super::resolved;
@@ -182,6 +187,22 @@ mod tests {
         insta::assert_snapshot!(with(share("project", ":/w:rw")).unwrap_err(), @"
         error: a box that may write to HOME/project must not connect to HOME/project/s: it could put another socket there
           = help: share a socket that is outside of it, or share the directory without `rw`
+        ");
+    }
+
+    #[test]
+    fn the_path_of_an_ssh_agent_leads_nowhere_else_when_the_run_is_repeated() {
+        let mut scene = Scene::new();
+        scene.plan.ssh_agent = Some(SshAgentPlan { scope: Scope::Agent });
+        let _agents = ["keys/agent", "keys/other"]
+            .map(|path| UnixListener::bind(scene.home.join(path)).unwrap());
+        let option = format!("--ssh-agent={}", scene.home.join("keys/agent").display());
+        let again = scene.repeated(&[option]);
+        assert_eq!(scene.seen(&again).unwrap().len(), 1, "it is in the record");
+        scene.link("keys/agent", "other");
+        insta::assert_snapshot!(scene.seen(&again).unwrap_err(), @"
+        error: the box would connect to HOME/keys/other of this host at /run/ssh-agent.sock: it was HOME/keys/agent before
+          = help: the box or its new version may have changed that; if you mean it, run the box anew with it
         ");
     }
 

@@ -27,7 +27,7 @@ use safe_text::{shell_word, shown};
 use super::error::{Failure, usage};
 use super::given_file;
 use super::lacks::Lack;
-use super::run::{RunArgs, others};
+use super::run::{RunArgs, agent_of_host, others};
 
 pub(super) use again::parse_record;
 pub(super) use project::notice as of_project;
@@ -346,6 +346,7 @@ pub(super) fn resolved(args: &RunArgs, plan: &RunPlan) -> Result<Shared, Failure
             Opened::Socket(socket) => shared.sockets.push(socket),
         }
     }
+    shared.sockets.extend(agent_of_host(args, plan)?);
     check_files(&shared.files)?;
     check_sockets(&shared)?;
     again::check(args, &shared)?;
@@ -473,10 +474,15 @@ pub(super) fn file_notices(files: &[FileCopy]) -> impl Iterator<Item = String> {
 pub(super) fn socket_notices(sockets: &[SharedSocket]) -> impl Iterator<Item = String> {
     sockets.iter().map(|socket| {
         let ShareRecord { host, guest, .. } = socket.record();
-        let unserved =
-            if socket.is_served() { "" } else { ", where no program of this host listens now" };
-        shown(&format!("boxlaunch: {guest} leads to the socket {}{unserved}", host.display()))
-            + "\n"
+        let host = host.display();
+        let text = if socket.is_ssh_agent() {
+            format!("boxlaunch: the box can log in and sign with the keys of the SSH agent at {host}")
+        } else if socket.is_served() {
+            format!("boxlaunch: {guest} leads to the socket {host}")
+        } else {
+            format!("boxlaunch: {guest} leads to the socket {host}, where no program of this host listens now")
+        };
+        shown(&text) + "\n"
     })
 }
 
@@ -738,6 +744,11 @@ mod tests {
             })
             .collect();
         let output: String = powerful(&sockets).chain(socket_notices(&sockets)).collect();
+        let agent = sockets[1].clone().of_ssh_agent();
+        assert_eq!(
+            here(socket_notices(&[agent]).collect()),
+            "boxlaunch: the box can log in and sign with the keys of the SSH agent at HERE/own/socket\n"
+        );
         insta::assert_snapshot!(here(output), @"
         boxlaunch: warning: whoever connects to HERE/other/docker.sock can start any program on this host as root, and the box can connect to it
         boxlaunch: /s leads to the socket HERE/other/docker.sock

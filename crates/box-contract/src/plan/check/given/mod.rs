@@ -1,4 +1,5 @@
-//! Checks the resources of a plan: skills, shares, disks, volumes, published ports, secrets, launch variables, the network and the task.
+//! Checks the resources of a plan: skills, shares, disks, volumes, published ports, secrets, launch variables, the SSH agent, the network
+//! and the task.
 
 use std::collections::HashSet;
 
@@ -13,8 +14,8 @@ use crate::wire::{
 
 use super::{MAX_SCRATCH, NO_PORT, PlanError};
 use crate::plan::{
-    Access, NetworkPlan, PeerPlan, PublishPlan, RunPlan, Scope, SecretDelivery, SecretPlan,
-    SkillMode, reserved_place,
+    Access, NetworkPlan, PeerPlan, PublishPlan, RunPlan, SSH_AGENT_SOCKET, Scope, SecretDelivery,
+    SecretPlan, SkillMode, reserved_place,
 };
 
 const TWICE: &str = "there are two of this name";
@@ -37,6 +38,7 @@ impl RunPlan {
             .or_else(|| self.wrong_skill())
             .or_else(|| wrong_network(&self.network))
             .or_else(|| self.wrong_service())
+            .or_else(|| self.wrong_ssh_agent())
             .or_else(|| self.wrong_publish())
             .or_else(|| self.wrong_task())
     }
@@ -181,7 +183,7 @@ impl RunPlan {
         if devices > MAX_DEVICES { Err(PlanError::Devices(devices)) } else { Ok(()) }
     }
 
-    /// Finds a share, a disk or a secret's file that would hide another resource of the same component.
+    /// Finds a share, a disk, a secret's file or the socket of the SSH agent that would hide another resource of the same component.
     fn overlap_fault(&self) -> Option<PlanError> {
         self.components().find_map(|(component, _)| {
             let gets = |scope: Scope| scope.includes(component);
@@ -193,7 +195,9 @@ impl RunPlan {
             let places = shares.map(|it| (MountKind::Mount, it.guest.as_str()));
             let places = places.chain(volumes.map(|it| (MountKind::Mount, it.guest.as_str())));
             let places = places.chain(disks.map(|it| (MountKind::Scratch, it.guest.as_str())));
-            let places: Vec<_> = places.chain(secrets).collect();
+            let agent = self.ssh_agent.filter(|it| gets(it.scope));
+            let agent = agent.map(|_| (MountKind::Socket, SSH_AGENT_SOCKET));
+            let places: Vec<_> = places.chain(secrets).chain(agent).collect();
             let (_, place) = places[check_disjoint(&places).err()?];
             Some(PlanError::Hidden { component, place: format!("{place:?}") })
         })
@@ -218,6 +222,11 @@ impl RunPlan {
             Some((secret, reason))
         });
         wrong.map(|(it, reason)| PlanError::Secret { name: format!("{:?}", it.name), reason })
+    }
+
+    /// Finds the fault of the access to the host's SSH agent.
+    fn wrong_ssh_agent(&self) -> Option<PlanError> {
+        self.wrong_scope(self.ssh_agent?.scope).map(PlanError::SshAgent)
     }
 
     /// Finds the first launch variable that cannot be set.

@@ -3,8 +3,8 @@
 use crate::plan::check::PlanError;
 use crate::plan::{CredentialPlan, RunPlan, SecretDelivery, ServicePlan};
 use crate::rules::{
-    MAX_SERVICES, NAME_FORM, RequestRule, ServiceUrl, is_credential_header, is_credential_prefix,
-    is_name, is_variable,
+    MAX_SERVICE_HEADERS, MAX_SERVICE_RULES, MAX_SERVICES, MAX_TIMEOUT, NAME_FORM, RequestRule,
+    ServiceUrl, is_credential_header, is_credential_prefix, is_name, is_variable,
 };
 
 impl RunPlan {
@@ -31,13 +31,17 @@ impl RunPlan {
     /// Returns the fault of a service with a valid name.
     fn service_fault(
         &self,
-        ServicePlan { name: _, to, component, headers, allow, timeout_ms: _, env }: &ServicePlan,
+        ServicePlan { name: _, to, component, headers, allow, timeout_ms, env }: &ServicePlan,
     ) -> Option<&'static str> {
         let is_sorted = headers.is_sorted_by(|one, other| one.name < other.name);
         if ServiceUrl::parse(to).is_none() {
             Some("its URL is not https://HOST[:PORT][/PATH]")
         } else if self.component(*component).is_none() {
             Some("it is for a business application, and the box has none")
+        } else if headers.len() > MAX_SERVICE_HEADERS || allow.len() > MAX_SERVICE_RULES {
+            Some("it has more than 8 headers or 64 rules")
+        } else if !(1..=u64::from(MAX_TIMEOUT) * 1000).contains(timeout_ms) {
+            Some("its time limit is not between 1 ms and a day")
         } else if !is_sorted {
             Some("its headers are not sorted, or one is there twice")
         } else if allow.iter().any(|it| RequestRule::parse(it).is_none()) {

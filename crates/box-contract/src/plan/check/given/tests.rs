@@ -2,7 +2,8 @@ use super::super::tests::{agent_refusal, refusal};
 use super::*;
 use crate::plan::tests::grown;
 use crate::plan::{
-    ComponentName, NetworkMode, ScratchPlan, SharePlan, SkillPlan, TaskPlan, VolumePlan,
+    ComponentName, NetworkMode, ScratchPlan, SharePlan, SkillPlan, SshAgentPlan, TaskPlan,
+    VolumePlan,
 };
 use crate::task::MAX_TASK;
 
@@ -136,6 +137,34 @@ fn a_published_port_is_the_hosts_own_and_no_port_of_root() {
     assert_eq!(plan.check(), Ok(()));
     plan.business = None;
     assert!(plan.check().unwrap_err().to_string().ends_with(NOBODY));
+}
+
+#[test]
+fn the_ssh_agent_is_for_a_component_that_exists_and_has_a_path_of_its_own() {
+    let share = |guest: &str, scope| SharePlan {
+        name: "s".to_owned(),
+        guest: guest.to_owned(),
+        access: Access::ReadOnly,
+        scope,
+        host: None,
+    };
+    let with = |plan: &mut RunPlan, scope, shares: Vec<SharePlan>| {
+        (plan.ssh_agent, plan.shares) = (Some(SshAgentPlan { scope }), shares);
+    };
+    let refused = refusal(|plan| {
+        with(plan, Scope::Business, Vec::new());
+        plan.business = None;
+    });
+    assert_eq!(refused, format!("its ssh-agent: {NOBODY}"));
+    for guest in ["/run", "/run/ssh-agent.sock", "/run/ssh-agent.sock/x"] {
+        let refused = refusal(|plan| with(plan, Scope::Agent, vec![share(guest, Scope::Both)]));
+        assert!(refused.starts_with("agent uses \"/run/ssh-agent.sock"), "{guest}: {refused}");
+    }
+    let mut plan = grown("{}");
+    with(&mut plan, Scope::Agent, vec![share("/run", Scope::Business)]);
+    assert_eq!(plan.check(), Ok(()), "the business component has no such socket");
+    with(&mut plan, Scope::Both, vec![share("/run/ssh", Scope::Both)]);
+    assert_eq!(plan.check(), Ok(()));
 }
 
 #[test]
