@@ -120,7 +120,7 @@ fn a_component_uses_an_api_and_never_has_its_credential() {
       secret MODEL_KEY     not in the box: the host adds it to requests
     error: the box wants to reach what is not on the internet (loopback): allow "127.0.0.1" port=8443
       = help: add `--network-local 127.0.0.1:8443` if it may reach that; `--network none` starts it without a network
-    error: `--network-local 10.0.0.1` has no effect: no rule of the box allows that
+    error: `--network-local 10.0.0.1` has no effect: no rule or service of the box needs that
       = help: leave it out, or give it the address and the port of a rule; `boxlaunch network NAME allow` adds a rule to a box that runs
 
     error: the box wants to reach what is not on the internet (loopback): allow "127.0.0.1" port=8443

@@ -25,7 +25,7 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, reach: &Reach, sink: &Sink) -
     let checkout = Checkout { reach, sink };
     let declared = run::secret::read(&top);
     let services = run::service::read(&top);
-    run::service::check_variables([agent, business], &services, sink);
+    run::service::check_variables([agent, business], &services, &declared, sink);
     let ssh_agent = run::ssh_agent::read(&top);
     let others = Others { components: [agent, business], services: &services, secrets: &declared };
     ssh_agent.iter().for_each(|it| run::ssh_agent::check_variable(it, &others, sink));

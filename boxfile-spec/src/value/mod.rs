@@ -2,10 +2,11 @@
 
 mod path;
 mod peer;
+mod service;
 
 use box_contract::SkillMode;
 use box_contract::rules::{
-    RequestRule, ServiceUrl, check_user, host_and_port, is_credential_header, is_credential_prefix,
+    RequestRule, check_user, host_and_port, is_credential_header, is_credential_prefix,
     is_grpc_service, is_label, is_request_path,
 };
 use box_digest::Digest;
@@ -18,6 +19,7 @@ use crate::syntax::tree::{Data, Value};
 use crate::{form, rules, units};
 use diagnostics::suggest::{builtin_tool, nearest};
 use diagnostics::{Diagnostic, Spanned, Syntax};
+use safe_text::secrets::leaks;
 use safe_text::{quote, shown};
 
 /// A type of the model that can be read from a [`Value`].
@@ -71,12 +73,7 @@ impl Read for String {
                 path::free(value, name, "no secret can be at", "/run/secrets/api-key")
             }
             Kind::SocketUrl => url(value, name, &["wss", "ws"]),
-            Kind::ServiceUrl => fitting(
-                value,
-                text(value, name)?,
-                |it| ServiceUrl::parse(it).is_some(),
-                "service-url",
-            ),
+            Kind::ServiceUrl => service::url(value, name),
             Kind::Header => {
                 let lower = text(value, name)?.to_ascii_lowercase();
                 fitting(value, &lower, is_credential_header, "header")
@@ -459,6 +456,10 @@ fn intended_variable(value: &Value) -> String {
     let text = if let Data::Text(text) = &value.data { text.as_str() } else { "" };
     let mapped = text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' });
     let intended = mapped.collect::<String>().to_ascii_uppercase();
+    // A value in place of a name must not be repeated.
+    if !leaks(None, text).is_empty() {
+        return "write the name of an environment variable, such as \"API_KEY\"".to_owned();
+    }
     match rules::is_variable(&intended) {
         true => format!("write the name of an environment variable: \"{intended}\""),
         false => format!("a secret's name {}", rules::VARIABLE_FORM),

@@ -110,8 +110,7 @@ pub(super) fn refuse_secrets(plan: &RunPlan) -> Result<(), Failure> {
     if plan.secrets.is_empty() {
         return Ok(());
     }
-    let help =
-        "start it on a host with KVM; or put `secret` into a profile, and build a box without that";
+    let help = "start it on a host with KVM; or put `secret` and `service` into a profile, and build a box without that";
     let message =
         "a box with secrets cannot be started with --emulated, which has no way to hand them over";
     Err(Failure::new((ErrorCode::Usage, help), message))

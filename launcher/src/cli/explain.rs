@@ -36,8 +36,9 @@ use super::stored::PROGRAM;
 
 /// The help if this user may not open the directory of a share.
 const NOT_YOURS: &str = "share a directory that you can read";
-/// The help if the box has to be built again.
+/// The help if the root certificates cannot be read.
 const ROOTS: &str = "correct SSL_CERT_FILE, or install the package ca-certificates";
+/// The help if the box has to be built again.
 const BUILD_AGAIN: &str = "build the box again, with `boxbuild build`, and start that one";
 
 /// Returns the code and the help of an error.

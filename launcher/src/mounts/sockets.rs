@@ -173,7 +173,7 @@ fn open(path: &Path) -> io::Result<OwnedFd> {
     let opened = openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
     match FileType::from_raw_mode(fstat(&opened)?.st_mode) {
         FileType::Socket => Ok(opened),
-        _ => Err(io::Error::new(ErrorKind::InvalidInput, "it is no socket any more")),
+        _ => Err(io::Error::new(ErrorKind::InvalidInput, "it is not a socket")),
     }
 }
 
@@ -261,7 +261,7 @@ mod tests {
         connect(&shared).unwrap_err();
         fs::remove_file(at("own/s")).unwrap();
         fs::write(at("own/s"), "").unwrap();
-        assert_eq!(connect(&shared).unwrap_err().to_string(), "it is no socket any more");
+        assert_eq!(connect(&shared).unwrap_err().to_string(), "it is not a socket");
         fs::rename(at("own"), at("moved")).unwrap();
         symlink("other", at("own")).unwrap();
         connect(&shared).unwrap_err();

@@ -79,7 +79,7 @@ pub enum NetworkRefusal {
         unused: Vec<Local>,
     },
     /// The command line permits an address that no rule of the box names.
-    #[error("{0} has no effect: no rule of the box allows that")]
+    #[error("{0} has no effect: no rule or service of the box needs that")]
     Unused(Local),
     /// The command line permits an address, and the box has no rules.
     #[error("{local} has no effect: the network of the box is {:?}", .mode.name())]
@@ -244,7 +244,13 @@ mod tests {
             (Mode::Filtered, &public, Nothing, &[], Ok(Mode::None)),
             (Mode::Filtered, &public, Box, &[], Ok(Mode::Filtered)),
             (Mode::Filtered, &public, Shared, &[], Err("its network is \"filtered\"")),
-            (Mode::Filtered, &public, Box, &["10.0.0.1"], Err("no rule of the box allows that")),
+            (
+                Mode::Filtered,
+                &public,
+                Box,
+                &["10.0.0.1"],
+                Err("no rule or service of the box needs that"),
+            ),
             (Mode::Filtered, &LOCAL, Nothing, &[], Ok(Mode::None)),
             (Mode::Filtered, &LOCAL, Box, &[], Err("not on the internet")),
             (Mode::Filtered, &LOCAL, Box, &LOCAL[..2], Err("not on the internet")),

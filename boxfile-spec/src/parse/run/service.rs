@@ -1,5 +1,6 @@
 //! `service "NAME" …`: an HTTP API that a component reaches through the host.
 
+use box_contract::rules::ServiceUrl;
 use box_contract::{ComponentName, CredentialPlan, Scope, SecretDelivery, SecretPlan, ServicePlan};
 
 use super::check_business;
@@ -9,7 +10,7 @@ use crate::parse::run::network::needs_consent;
 use crate::parse::run::secret::Secret;
 use crate::parse::{Children, Reader, names};
 use crate::schema;
-use crate::syntax::tree::Node;
+use crate::syntax::tree::{Data, Node};
 use diagnostics::{Diagnostic, Sink, Spanned};
 use safe_text::quote;
 
@@ -61,6 +62,7 @@ fn read_one(node: &Node, top: &Children<'_>) -> Option<Service> {
     let variable = env.as_ref().map(|it| it.value.clone());
     let plan = ServicePlan { name, to, component, headers, allow, timeout_ms, env: variable };
     warn_of_consent(&plan, &reader);
+    warn_of_twice(&plan, node, top.sink());
     Some(Service { plan, secrets, env })
 }
 
@@ -70,6 +72,10 @@ fn header(reader: &mut Reader<'_>) -> Option<(CredentialPlan, Spanned<String>)> 
     let secret: Option<Spanned<String>> = reader.value("secret");
     let prefix: Option<String> = reader.optional("prefix");
     let (name, secret, prefix) = (name?, secret?, prefix.unwrap_or_default());
+    if prefix.ends_with(|it: char| it.is_ascii_alphanumeric()) {
+        let warning = DECLARATION_ERRORS.at("prefix-end", reader.value_span("prefix"));
+        reader.report(warning.into_warning());
+    }
     Some((CredentialPlan { name, secret: secret.value.clone(), prefix }, secret))
 }
 
@@ -78,6 +84,22 @@ fn requests(children: &Children<'_>) -> Vec<String> {
     let declaration = &schema::ALLOW_REQUEST;
     let read = |node| Reader::whole(node, declaration, children.sink(), Reader::all::<String>);
     names::unique(children.many(declaration).into_iter().filter_map(read).flatten().collect())
+}
+
+/// Warns of rules whose paths begin with the path of the URL, because the server would get that twice.
+fn warn_of_twice(plan: &ServicePlan, node: &Node, sink: &Sink) {
+    let path = ServiceUrl::parse(&plan.to).map_or("", |it| it.path);
+    let rules = node.children().iter().filter(|it| it.name.value == schema::ALLOW_REQUEST.name);
+    for value in rules.flat_map(|it| &it.args).filter(|_| !path.is_empty()) {
+        let Data::Text(text) = &value.data else { continue };
+        let Some((method, below)) = text.split_once(' ') else { continue };
+        let Some(rest) = below.strip_prefix(path).filter(|it| it.starts_with('/')) else {
+            continue;
+        };
+        let error =
+            DECLARATION_ERRORS.about("request-twice", &format!("{path}{below}"), value.span);
+        sink.report(error.with_help(format!("write \"{method} {rest}\"")).into_warning());
+    }
 }
 
 /// Warns of a service that is not on the internet, because the box reaches it only with an option at launch.
@@ -125,10 +147,11 @@ fn keep(all: &mut Vec<SecretPlan>, name: &str, component: ComponentName) {
     }
 }
 
-/// Reports the variables of services that their components or other services declare, too.
+/// Reports the variables of services that their components, other services or secrets set, too.
 pub(in crate::parse) fn check_variables(
     components: [Option<&Node>; 2],
     services: &[Service],
+    secrets: &[Secret],
     sink: &Sink,
 ) {
     for (at, service) in services.iter().enumerate() {
@@ -144,9 +167,12 @@ pub(in crate::parse) fn check_variables(
         let own = components.into_iter().flatten();
         let own =
             own.filter(|it| ComponentName::of(&it.name.value) == Some(service.plan.component));
-        for variable in own.flat_map(variables_of).filter(|it| it.name == env.value) {
-            let name = quote(variable.name);
-            let error = DECLARATION_ERRORS.about("service-variable", &name, variable.span);
+        let own = own.flat_map(variables_of).filter(|it| it.name == env.value).map(|it| it.span);
+        let of_component = |it: &&Secret| it.scope.includes(service.plan.component);
+        let secrets = secrets.iter().filter(|it| it.path.is_none()).filter(of_component);
+        let secrets = secrets.filter_map(|it| it.name.as_ref()).filter(|it| it.value == env.value);
+        for span in own.chain(secrets.map(|it| it.span)) {
+            let error = DECLARATION_ERRORS.about("service-variable", &quote(&env.value), span);
             sink.report(error.with_label(env.span, "set to the address of the service"));
         }
     }

@@ -125,7 +125,7 @@ secret "1"
 secret
 secret "TOKEN" path="token"
 secret "KEY" value="sk-1""#), @r#"
-    error: `api-key` cannot name a secret
+    error: `api-key` is not the name of a variable
       --> Boxfile:3:8
        |
      3 | secret "api-key"
@@ -133,7 +133,7 @@ secret "KEY" value="sk-1""#), @r#"
        |
        = help: write the name of an environment variable: "API_KEY"
 
-    error: `1` cannot name a secret
+    error: `1` is not the name of a variable
       --> Boxfile:4:8
        |
      4 | secret "1"

@@ -17,7 +17,7 @@ fn a_service_without_tls_or_with_a_header_of_the_message() {
      3 | service "a" to="http://a.example" {
        |                ^^^^^^^^^^^^^^^^^^ not https://HOST/PATH
        |
-       = help: write `https://`, a host in lower case, perhaps a port and a path, and no slash at the end: "https://api.example.com/v1"
+       = help: write `https://`: without TLS, the secret would be readable on the way
 
     error: `host` is not a header for a credential
       --> Boxfile:4:12
@@ -25,15 +25,15 @@ fn a_service_without_tls_or_with_a_header_of_the_message() {
      4 |     header "Host" secret="A"
        |            ^^^^^^ not such a header
        |
-       = help: name the header in which the service wants the secret: "authorization", "x-api-key"
+       = help: name the header alone in which the service wants the secret, such as "authorization" or "x-api-key"; the host sets `host` and the headers of the message itself
 
-    error: `ä` cannot be in a header
+    error: `ä` cannot be before a secret
       --> Boxfile:5:38
        |
      5 |     header "x-key" secret="B" prefix="ä"
-       |                                      ^^^ not printable ASCII
+       |                                      ^^^ not such a text
        |
-       = help: write what is before the secret in the header: "Bearer "
+       = help: write the short words before the secret in the header, and nothing of the secret: "Bearer "
 
     error: `post /a` is not a request
       --> Boxfile:6:11
@@ -41,7 +41,7 @@ fn a_service_without_tls_or_with_a_header_of_the_message() {
      6 |     allow "post /a"
        |           ^^^^^^^^^ not METHOD PATH
        |
-       = help: write a method in capitals or `*`, and a path below `to`, in which `*` stands for anything: "POST /messages*"
+       = help: write one string of a method in capitals, or `*`, and a path below `to` without `..` and without a query, in which `*` stands for anything: "POST /messages*"
     "#);
 }
 
@@ -96,4 +96,71 @@ fn a_service_outside_the_internet_needs_an_option() {
        |
        = help: run the box with `boxlaunch run --network-local 10.0.0.7:8443`
     "#);
+}
+
+#[test]
+fn the_help_for_a_url_names_its_fault() {
+    let help = |to: &str| {
+        let errors = file_errors(&format!("service a to=\"{to}\""));
+        errors
+            .lines()
+            .filter_map(|it| it.split_once("= help: "))
+            .map(|it| it.1.to_owned())
+            .collect::<String>()
+    };
+    for (to, expected) in [
+        ("https://api.example.com/v1/", "write \"https://api.example.com/v1\""),
+        ("https://API.example.com", "write \"https://api.example.com\""),
+        ("api.example.com", "write \"https://api.example.com\""),
+        ("https://api.example.com?a=b", "remove the query: each request has its own"),
+        (
+            "https://me:pw@api.example.com",
+            "a service takes no user and no password: remove what is in front of the `@`",
+        ),
+    ] {
+        assert_eq!(help(to), expected, "{to}");
+    }
+    assert!(help("ftp://a b").starts_with("write `https://`, a host in lower case"));
+}
+
+#[test]
+fn a_value_in_place_of_a_name_is_not_repeated() {
+    let errors = file_errors(
+        "service a to=\"https://a.example\" {\n    header x-key secret=\"sk-ant-api03-0123456789abcdef\"\n}",
+    );
+    assert!(!errors.to_lowercase().contains("0123456789abcdef"), "{errors}");
+}
+
+#[test]
+fn what_is_probably_a_mistake_is_a_warning() {
+    let text = "box b\nagent { image \"oci:i\"; }\nservice a to=\"https://a.example/v1\" {\n    header authorization secret=KEY prefix=Bearer\n    \
+                allow \"POST /v1/messages\" \"GET /v1x\"\n}";
+    let document = read(&[("Boxfile", text)], None);
+    assert!(document.boxfile.is_some());
+    assert_snapshot!(shown(&document), @r#"
+    warning: there is nothing between this text and the secret
+      --> Boxfile:4:44
+       |
+     4 |     header authorization secret=KEY prefix=Bearer
+       |                                            ^^^^^^ without a space
+       |
+       = help: end it with a space, unless the service wants it so: "Bearer "
+
+    warning: the server gets /v1/v1/messages: paths of requests are below `to`
+      --> Boxfile:5:11
+       |
+     5 |     allow "POST /v1/messages" "GET /v1x"
+       |           ^^^^^^^^^^^^^^^^^^^ begins with the path of `to`
+       |
+       = help: write "POST /messages"
+    "#);
+}
+
+#[test]
+fn a_variable_of_a_service_is_no_secret() {
+    let errors = file_errors("secret A_URL\nservice a to=\"https://a.example\" env=A_URL");
+    assert!(
+        errors.starts_with("error: the variable `A_URL` has its value from the service"),
+        "{errors}"
+    );
 }

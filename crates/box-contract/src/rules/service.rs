@@ -10,6 +10,9 @@ const HTTPS: u16 = 443;
 const MAX_URL: usize = 1024;
 /// The maximum length of a header's name, in bytes.
 const MAX_HEADER: usize = 64;
+/// The maximum length of the text before a credential, and of a word of it, in bytes.
+const MAX_PREFIX: usize = 32;
+const MAX_WORD: usize = 16;
 /// The headers that belong to the message or the connection, and not to a credential.
 const OF_MESSAGES: [&str; 13] = [
     "accept-encoding",
@@ -159,9 +162,10 @@ pub fn is_credential_header(name: &str) -> bool {
         && !OF_MESSAGES.contains(&name)
 }
 
-/// Returns whether a text can be before a credential in a header line.
+/// Returns whether a text can be before a credential in a header line: short words of ASCII, none of which could be a credential.
 pub fn is_credential_prefix(text: &str) -> bool {
-    text.len() <= MAX_HEADER && text.bytes().all(|it| it == b' ' || it.is_ascii_graphic())
+    let is_word = |it: &str| it.len() <= MAX_WORD && it.bytes().all(|it| it.is_ascii_graphic());
+    text.len() <= MAX_PREFIX && text.split(' ').all(is_word)
 }
 
 #[cfg(test)]
@@ -270,7 +274,10 @@ mod tests {
         for bad in ["", "X-Api-Key", "host", "content-length", "a b", "a:b", "te"] {
             assert!(!is_credential_header(bad), "{bad}");
         }
-        assert!(is_credential_prefix("Bearer ") && !is_credential_prefix("a\r\nb"));
+        assert!(is_credential_prefix("Bearer ") && is_credential_prefix(""));
+        for bad in ["a\r\nb", "ä", "Bearer sk-ant-api03-0123456789"] {
+            assert!(!is_credential_prefix(bad), "{bad}");
+        }
     }
 
     proptest! {

@@ -49,7 +49,9 @@ pub enum SecretError {
     #[error("it is not UTF-8; declare it with a `path`")]
     Encoding,
     /// The value has a byte that no header line can have.
-    #[error("it has a character that no HTTP header can have; only printable ASCII is possible")]
+    #[error(
+        "it has a space or another character than visible ASCII, which no secret of a service can have"
+    )]
     Header,
     /// The value is shorter than [`MIN_CREDENTIAL`], so it could not be told from other text of an answer.
     #[error(

@@ -22,7 +22,7 @@ const MAX_NAMED: usize = 8;
 pub(super) fn given(args: &RunArgs, plan: &RunPlan) -> Result<Given, Failure> {
     let certificates = env::var_os(own::CERTIFICATES).filter(|it| !it.is_empty());
     let certificates = certificates.map(PathBuf::from);
-    let given = Given { certificates, ..args.network(plan).map_err(refused)? };
+    let given = Given { certificates, ..args.network(plan).map_err(|it| refused(it, plan))? };
     let Some(proxy) = &args.given.proxy else { return Ok(given) };
     if given.mode != NetworkMode::Filtered && (plan.services.is_empty() || !given.has_services) {
         let mode = given.mode.name();
@@ -36,9 +36,9 @@ pub(super) fn given(args: &RunArgs, plan: &RunPlan) -> Result<Given, Failure> {
 }
 
 /// Returns the error of a network that the command line does not allow, or of an option that has no effect.
-fn refused(reason: NetworkRefusal) -> Failure {
+fn refused(reason: NetworkRefusal, plan: &RunPlan) -> Failure {
     let help = match &reason {
-        NetworkRefusal::Wanted { wanted, unused } => return not_given(wanted, unused),
+        NetworkRefusal::Wanted { wanted, unused } => return not_given(wanted, unused, plan),
         NetworkRefusal::Peer(error) => return NetworkError::Peer(error.clone()).into(),
         NetworkRefusal::Shared => SHARED,
         NetworkRefusal::Without(_) => "leave one of them out",
@@ -65,7 +65,9 @@ fn message(reason: &NetworkRefusal) -> String {
             format!("`--network-local {local}` has no effect beside `--network none`")
         }
         NetworkRefusal::Unused(local) => {
-            format!("`--network-local {local}` has no effect: no rule of the box allows that")
+            format!(
+                "`--network-local {local}` has no effect: no rule or service of the box needs that"
+            )
         }
         NetworkRefusal::NoRules { local, mode } => format!(
             "`--network-local {local}` has no effect: the network of the box is {:?}",
@@ -83,8 +85,8 @@ const UNUSED: &str = "leave it out, or give it the address and the port of a rul
                       to a box that runs";
 
 /// Returns an error for each rule that needs `--network-local`, and for each value of `--network-local` that no rule needs.
-fn not_given(wanted: &[Wanted], unused: &[Local]) -> Failure {
-    let lacks: Vec<_> = wanted.iter().map(needs_consent).collect();
+fn not_given(wanted: &[Wanted], unused: &[Local], plan: &RunPlan) -> Failure {
+    let lacks: Vec<_> = wanted.iter().map(|it| needs_consent(it, plan)).collect();
     let unused = unused
         .iter()
         .map(|it| Problem::new((ErrorCode::Usage, UNUSED), message(&NetworkRefusal::Unused(*it))));
@@ -96,23 +98,29 @@ pub(super) fn lacking(args: &RunArgs, plan: &RunPlan) -> Result<Vec<Lack>, Failu
     match args.network(plan) {
         Ok(_) => Ok(Vec::new()),
         Err(NetworkRefusal::Wanted { wanted, unused }) if unused.is_empty() => {
-            Ok(wanted.iter().map(needs_consent).collect())
+            Ok(wanted.iter().map(|it| needs_consent(it, plan)).collect())
         }
         Err(reason @ NetworkRefusal::Shared) => {
             let words = "--network shared".to_owned();
             Ok(vec![Lack { message: reason.to_string(), help: SHARED.to_owned(), words }])
         }
-        Err(reason) => Err(refused(reason)),
+        Err(reason) => Err(refused(reason, plan)),
     }
 }
 
-/// Returns the missing `--network-local` of a rule.
-fn needs_consent(Wanted { needs, purpose }: &Wanted) -> Lack {
+/// Returns the missing `--network-local` of a rule or a service.
+fn needs_consent(Wanted { needs, purpose }: &Wanted, plan: &RunPlan) -> Lack {
     let words = format!("--network-local {needs}");
+    let wanted = needs.plan();
+    let mut services = plan.services.iter().filter(|it| it.peer().as_ref() == Some(&wanted));
+    let declared = services.next().filter(|_| !plan.network.allow.contains(&wanted));
+    let declared = declared.map_or_else(
+        || format!("allow {wanted}"),
+        |it| format!("service {:?} to={:?}", it.name, it.to),
+    );
     Lack {
         message: format!(
-            "the box wants to reach what is not on the internet ({purpose}): allow {}",
-            needs.plan()
+            "the box wants to reach what is not on the internet ({purpose}): {declared}"
         ),
         help: format!(
             "add `{words}` if it may reach that; `--network none` starts it without a network"
@@ -241,7 +249,7 @@ mod tests {
     fn what_is_given_in_place_of_a_rule_is_named_beside_it() {
         let plan = plan(NetworkMode::Filtered, &[("10.0.0.7", 5432)]);
         insta::assert_snapshot!(output(&plan, &["--network-local", "10.0.0.8:5432"]), @r#"
-        error: `--network-local 10.0.0.8:5432` has no effect: no rule of the box allows that
+        error: `--network-local 10.0.0.8:5432` has no effect: no rule or service of the box needs that
           = help: leave it out, or give it the address and the port of a rule; `boxlaunch network NAME allow` adds a rule to a box that runs
 
         error: the box wants to reach what is not on the internet (private): allow "10.0.0.7" port=5432
@@ -272,7 +280,7 @@ mod tests {
             + &output(&filtered, &["--network-local", "10.0.0.1", "--network=none"])
             + &output(&plan(NetworkMode::None, &[]), &["--network", "shared"]);
         insta::assert_snapshot!(text, @r#"
-        error: `--network-local 10.0.0.1` has no effect: no rule of the box allows that
+        error: `--network-local 10.0.0.1` has no effect: no rule or service of the box needs that
           = help: leave it out, or give it the address and the port of a rule; `boxlaunch network NAME allow` adds a rule to a box that runs
         error: `--network-local 10.0.0.1` has no effect beside `--network none`
           = help: leave one of them out

@@ -1,4 +1,4 @@
-//! `--proxy`: the HTTP proxy of the host through which a box's filter connects.
+//! `--proxy`: the HTTP proxy of the host through which a box's filter and its services connect.
 
 use std::fmt::{self, Display, Formatter};
 

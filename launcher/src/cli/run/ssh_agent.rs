@@ -232,7 +232,7 @@ mod tests {
           = help: start an agent and give it your key: `eval $(ssh-agent); ssh-add`; or `--ssh-agent=none` starts the box without it
         error: there is no SSH agent at HERE/ended: no program listens there
           = help: start an agent and give it your key: `eval $(ssh-agent); ssh-add`; or `--ssh-agent=none` starts the box without it
-        error: there is no SSH agent at HERE/file: it is no socket any more
+        error: there is no SSH agent at HERE/file: it is not a socket
           = help: start an agent and give it your key: `eval $(ssh-agent); ssh-add`; or `--ssh-agent=none` starts the box without it
         ");
         insta::assert_snapshot!(foreign(Path::new("/tmp/agent"), 1000).text(), @"

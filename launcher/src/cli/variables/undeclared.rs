@@ -1,5 +1,6 @@
 //! The errors of variables that a box does not declare for launch, with suggestions.
 
+use box_contract::plan::SSH_AGENT_VARIABLE;
 use box_contract::rules::{VARIABLE_FORM, is_variable};
 use box_contract::{ComponentName, RunPlan, Scope};
 use safe_text::secrets::looks_secret;
@@ -58,6 +59,15 @@ impl Named<'_> {
         }
         if !is_variable(name) {
             return format!("the name of a variable {VARIABLE_FORM}");
+        }
+        if let Some(service) = plan.services.iter().find(|it| it.env.as_deref() == Some(name)) {
+            return format!(
+                "{name} is the address of the service {}, which only the Boxfile changes",
+                service.name
+            );
+        }
+        if plan.ssh_agent.is_some() && name == SSH_AGENT_VARIABLE {
+            return "another agent is given with `--ssh-agent=PATH`".to_owned();
         }
         if self.looks_secret() {
             let of = match component {
