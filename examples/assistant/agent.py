@@ -21,7 +21,6 @@ from pathlib import Path
 TASK = Path("/task")
 PROJECT = Path("/a3s/workspace")
 SKILLS = Path("/a3s/skills")
-KEY = Path("/run/secrets/model-key")
 
 ROUNDS = 12  # answers of the model until the agent gives up
 CALLS = 16  # of tools in one answer
@@ -112,7 +111,8 @@ def ask(messages):
     """Sends the conversation to the model, and returns the message that it answers with."""
     declared = [declaration(name, *rest) for name, rest in TOOLS.items()]
     body = {"model": os.environ["MODEL"], "messages": messages, "tools": declared}
-    headers = {"Authorization": f"Bearer {KEY.read_text().strip()}", "Content-Type": "application/json"}
+    # The host adds the key: see `service` in the Boxfile.
+    headers = {"Content-Type": "application/json"}
     url = os.environ["MODEL_URL"] + "/chat/completions"
     request = urllib.request.Request(url, json.dumps(body).encode(), headers)
     try:

@@ -20,25 +20,25 @@ const PAGE: &str = include_str!("../../examples/assistant/README.md");
 const STRANGER: &str = r#"#!/bin/sh
 set -e
 cd /a3s/workspace
-key=$(wc -c </run/secrets/model-key)
+key=$(env | grep -c secret-key || true)
 task=$(sed 's/.*"description":"\([^"]*\)".*/\1/' /task/spec.json)
 tests=$(/a3s/bin/box-exec -w "$PWD" node test.js | tail -n 1)
 echo "{\"ok\": true, \"task\": \"$task\", \"key\": $key, \"tests\": \"$tests\", \"skills\": \"$(ls /a3s/skills)\"}" >/task/result.json
 "#;
 /// Prepares the directory of the page's commands: the example's files, the box, a running model, and its key.
-const BEFORE_PAGE: &str = "ifconfig lo 127.0.0.1 up; grep -q model /etc/hosts || echo 127.0.0.2 model.example.com >>/etc/hosts
-cp -r /example/. .; ln -s /assistant assistant.box; export MODEL_KEY=secret-key
-echo $MODEL_KEY >key; assistant-model 127.0.0.2:4180 key >model.log & until grep -qs ready model.log; do sleep 0.1; done";
+const BEFORE_PAGE: &str = "ifconfig lo 127.0.0.1 up
+cp -r /example/. .; ln -s /assistant assistant.box; export MODEL_KEY=secret-key SSL_CERT_FILE=/ca.pem
+echo $MODEL_KEY >key; assistant-model 127.0.0.1:4180 key >model.log & until grep -qs ready model.log; do sleep 0.1; done";
 /// `work NAME BOX [OPTION]` runs a box in the new directory `/tmp/NAME`, with a model that is started with the option. Prints
 /// four parts: the box's output, the result, the model's log, and the changes of the project.
 pub(crate) const WORK: &str = r#"
-grep -q model /etc/hosts || { ifconfig lo 127.0.0.1 up; echo 127.0.0.2 model.example.com >>/etc/hosts; }
+ifconfig lo 127.0.0.1 up; export SSL_CERT_FILE=/ca.pem
 work() {
     mkdir -p /tmp/$1/project; cd /tmp/$1; echo secret-key >key; cp key given; prepare; cp -r /example/project/. project; fill
-    assistant-model 127.0.0.2:4180 key $3 >model.log & model=$!
+    assistant-model 127.0.0.1:4180 key $3 >model.log & model=$!
     until grep -qs ready model.log; do sleep 0.1; done
     while_it_runs & boxlaunch run --rm --result result.json --share project=project --secret MODEL_KEY=file:given \
-        --skill house-rules=/example/skills/house-rules --network-local 127.0.0.2:4180 /$2 >log 2>&1; echo "exit $?" >>log
+        --skill house-rules=/example/skills/house-rules --network-local 127.0.0.1:4180 /$2 >log 2>&1; echo "exit $?" >>log
     kill $model 2>/dev/null; grep -v 'verified\|jail lacks\|is ready' log; rm -f project/filler; echo --; cat result.json; echo; echo --; sed 's/^[0-9]* //' model.log; echo --; diff -ruN /example/project project | grep '^[-+]'; ls -A project
 }
 prepare() { :; }
@@ -82,7 +82,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     for (name, text) in [
         ("assistant", boxfile("", "")),
         // This agent never runs the tests, so its business component needs no Node.
-        ("denied", boxfile("allow \"model.", "allow \"other.").replace("/node", "/python")),
+        ("denied", boxfile("/chat/completions", "/completions").replace("/node", "/python")),
         (
             "stranger",
             boxfile(
@@ -140,6 +140,7 @@ pub(crate) fn host() -> VirtualHost {
     let example = tools.workspace.path("examples/assistant");
     let host = tools.host.clone().memory(1600);
     host.file(&tools.programs.assistant_model, "/bin/assistant-model")
+        .file(test_server::roots(), "/ca.pem")
         .file(example.join("project"), "/example/project")
         .file(example.join("skills"), "/example/skills")
 }
@@ -148,7 +149,7 @@ pub(crate) fn host() -> VirtualHost {
 fn strange_agent(folder: &Path) -> Vec<u8> {
     let busybox = fs::read(program::find("busybox").unwrap()).unwrap();
     let layer = Layer::new().dir("/bin", 0o755).file("/bin/busybox", 0o755, busybox);
-    let layer = ["sh", "wc", "sed", "tail", "ls", "cat"]
+    let layer = ["sh", "env", "grep", "sed", "tail", "ls", "cat"]
         .into_iter()
         .fold(layer, |layer, name| layer.symlink(&format!("/bin/{name}"), "busybox"));
     let config = Config {
@@ -191,7 +192,7 @@ fn the_agent_repairs_the_project() {
     insta::assert_snapshot!([printed, result].join("--\n"), @r#"
     boxlaunch: /tmp/success/project is shared at /a3s/workspace, read-write
     boxlaunch: /example/skills/house-rules is shared at /a3s/skills/house-rules, read-only
-    boxlaunch: the box reaches 127.0.0.2:4180, model.example.com:4180
+    boxlaunch: the box reaches https://127.0.0.1:4180/v1 with the secret MODEL_KEY
     task slug-1: The test of slug.js fails. Make it pass.
     skill house-rules
     step 1: read_file slug.js: 128 characters
@@ -239,12 +240,11 @@ fn a_wrong_key_is_the_reason_of_a_failure() {
 
 #[test]
 #[ignore = "one of the longer boots"]
-fn a_host_that_is_not_allowed_is_the_reason_of_a_failure() {
+fn a_request_that_is_not_allowed_is_the_reason_of_a_failure() {
     assert_failed(
         "denied",
-        "asking the model failed with the status 403: The box cannot connect to model.example.com:4180: \
-         it is not allowed. To allow it, add this to `network` in the Boxfile: \
-         allow \"model.example.com\" port=4180",
+        "asking the model failed with the status 403: The box cannot use the service model: the service model does not allow \
+         POST /chat/completions; to allow it, add this to the service: allow \"POST /chat/completions\".",
     );
 }
 
@@ -254,18 +254,18 @@ fn a_model_that_dies_is_the_reason_of_a_failure() {
     insta::assert_snapshot!(STEPS["killed"].stdout, @r#"
     boxlaunch: /tmp/killed/project is shared at /a3s/workspace, read-write
     boxlaunch: /example/skills/house-rules is shared at /a3s/skills/house-rules, read-only
-    boxlaunch: the box reaches 127.0.0.2:4180, model.example.com:4180
+    boxlaunch: the box reaches https://127.0.0.1:4180/v1 with the secret MODEL_KEY
     task slug-1: The test of slug.js fails. Make it pass.
     skill house-rules
     step 1: read_file slug.js: 128 characters
     step 2: read_file test.js: 551 characters
     step 3: write_file slug.js: written
     step 4: run_tests: 3 passed, 1 failed
-    failed: asking the model failed with the status 502: The request has failed: the server disconnected.
+    failed: asking the model failed with the status 502: The box cannot use the service model: the server disconnected.
     boxlaunch: the task has failed: the agent ended with the status 1
     exit 1
     --
-    {"ok": false, "error": "asking the model failed with the status 502: The request has failed: the server disconnected.", "changed": ["slug.js"]}
+    {"ok": false, "error": "asking the model failed with the status 502: The box cannot use the service model: the server disconnected.", "changed": ["slug.js"]}
     --
     ready
     asks for the files
@@ -294,10 +294,10 @@ fn the_agent_of_somebody_else_gets_the_same_task() {
     insta::assert_snapshot!(STEPS["stranger"].stdout, @r#"
     boxlaunch: /tmp/stranger/project is shared at /a3s/workspace, read-write
     boxlaunch: /example/skills/house-rules is shared at /a3s/skills/house-rules, read-only
-    boxlaunch: the box reaches 127.0.0.2:4180, model.example.com:4180
+    boxlaunch: the box reaches https://127.0.0.1:4180/v1 with the secret MODEL_KEY
     exit 0
     --
-    {"ok": true, "task": "The test of slug.js fails. Make it pass.", "key": 11, "tests": "2 passed, 2 failed", "skills": "house-rules"}
+    {"ok": true, "task": "The test of slug.js fails. Make it pass.", "key": 0, "tests": "2 passed, 2 failed", "skills": "house-rules"}
 
     --
     ready

@@ -118,12 +118,12 @@ fn a_component_uses_an_api_and_never_has_its_credential() {
     insta::assert_snapshot!(STEPS["services"].stdout, @r#"
       service model        https://127.0.0.1:8443/v1 with authorization: Bearer $MODEL_KEY: GET /echo, POST /messages*, for the agent
       secret MODEL_KEY     not in the box: the host adds it to requests
-    error: the box wants to reach what is not on the internet (loopback): allow "127.0.0.1" port=8443
+    error: the box wants to reach what is not on the internet (loopback): service "model" to="https://127.0.0.1:8443/v1"
       = help: add `--network-local 127.0.0.1:8443` if it may reach that; `--network none` starts it without a network
     error: `--network-local 10.0.0.1` has no effect: no rule or service of the box needs that
       = help: leave it out, or give it the address and the port of a rule; `boxlaunch network NAME allow` adds a rule to a box that runs
 
-    error: the box wants to reach what is not on the internet (loopback): allow "127.0.0.1" port=8443
+    error: the box wants to reach what is not on the internet (loopback): service "model" to="https://127.0.0.1:8443/v1"
       = help: add `--network-local 127.0.0.1:8443` if it may reach that; `--network none` starts it without a network
     api
     GET /v1/echo HTTP/1.1
@@ -162,9 +162,11 @@ fn a_component_uses_an_api_and_never_has_its_credential() {
     none
     wget: server returned error: HTTP/1.1 403 Forbidden
     none
-    untrusted
-    wget: server returned error: HTTP/1.1 502 Bad Gateway
-        127.0.0.1:8443: TLS has failed: invalid peer certificate: UnknownIssuer
+    error: no service of the box can be trusted: this system has no root certificates
+      = help: correct SSL_CERT_FILE, or install the package ca-certificates
+    error: the box untrusted is not running
+      = help: `boxlaunch inspect` says how it ended, and `boxlaunch start` starts it again; `boxlaunch ps` lists the boxes that run
+    allowed although not on the internet: 127.0.0.1
     untrusted
     error: the secret MODEL_KEY cannot be handed over: it is shorter than 8 bytes, so it could not be told from other text of an answer
       = help: give another value
@@ -185,6 +187,7 @@ fn the_page_of_the_ssh_agent_shows_what_happens() {
 #[ignore = "one of the longer boots"]
 fn a_component_signs_with_the_keys_of_the_ssh_agent_and_cannot_remove_them() {
     insta::assert_snapshot!(STEPS["ssh"].stdout, @r#"
+      ssh-agent            signs with the keys of your SSH agent, for the agent
     error: the box wants to use the keys of your SSH agent
       = help: add `--ssh-agent` if it may log in and sign as you with each of these keys, for as long as it runs; `--ssh-agent=none` starts it without them
     error: there is no SSH agent: the variable SSH_AUTH_SOCK is not set

@@ -82,8 +82,22 @@ pub struct Server {
     log: Arc<Mutex<Vec<Request>>>,
 }
 
-trait Stream: Read + Write {}
-impl<T: Read + Write> Stream for T {}
+trait Stream: Read + Write {
+    /// Tells the client that the answer is complete, if the protocol has a message for that: the close_notify of TLS
+    /// ([RFC 8446, section 6.1](https://www.rfc-editor.org/rfc/rfc8446#section-6.1)).
+    fn finish(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Stream for TcpStream {}
+
+impl Stream for StreamOwned<ServerConnection, TcpStream> {
+    fn finish(&mut self) -> io::Result<()> {
+        self.conn.send_close_notify();
+        self.flush()
+    }
+}
 
 type Handler = Box<dyn Fn(&Request) -> Reply + Send + Sync>;
 type Hasty = Box<dyn Fn(&Request) -> Option<Early> + Send + Sync>;
@@ -259,5 +273,5 @@ fn play(stream: &mut Box<dyn Stream>, reply: Reply) -> io::Result<()> {
         }
         stream.flush()?;
     }
-    Ok(())
+    stream.finish()
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use box_contract::{CredentialPlan, ErrorCode, RunPlan, SecretDelivery, ServicePlan};
 use boxlaunch::boxes::Record;
+use egress_rules::with_port;
 use safe_text::shown;
 
 use super::error::Failure;
@@ -40,7 +41,7 @@ fn other_way(old: &[ServicePlan], new: &RunPlan) -> Option<(String, String)> {
 
 fn ways(services: &[ServicePlan]) -> BTreeSet<Way> {
     let of = |service: &ServicePlan| -> Vec<Way> {
-        let to = service.peer().map(|it| it.to_string()).unwrap_or_default();
+        let to = service.peer().map(|it| with_port(&it.peer, it.port)).unwrap_or_default();
         let way = |CredentialPlan { name, secret, prefix }: &CredentialPlan| {
             [secret.clone(), to.clone(), name.clone(), prefix.clone()]
         };
@@ -85,7 +86,7 @@ mod tests {
         assert_eq!(way(&[service("https://a.example/v2", "x-key", "KEY")], Some("OTHER")), None);
         assert_eq!(way(&[service("https://b.example", "x-key", "OTHER")], None), None);
         let elsewhere = way(&[service("https://b.example", "x-key", "KEY")], None);
-        assert_eq!(elsewhere.as_deref(), Some("to \"b.example\" port=443 in the header x-key"));
+        assert_eq!(elsewhere.as_deref(), Some("to b.example:443 in the header x-key"));
         assert!(way(&[service("https://a.example", "x-other", "KEY")], None).is_some());
         assert_eq!(way(&[], Some("KEY")).as_deref(), Some("into the box"));
     }

@@ -235,7 +235,7 @@ fn of_network(error: &NetworkError) -> Explanation {
         NetworkError::Vmm(error) => of_vmm(error),
         NetworkError::Port { at, source } => (Io, port_help(at.ip(), source)).into(),
         NetworkError::Peer(_) | NetworkError::Service(_) => BoxMalformed.into(),
-        NetworkError::Roots(_) => (ServerUntrusted, ROOTS).into(),
+        NetworkError::Roots(_) | NetworkError::NoRoots => (ServerUntrusted, ROOTS).into(),
         NetworkError::Tls(_) => Internal.into(),
         NetworkError::NoPasst => (NetworkUnavailable, INSTALL_NETWORK).into(),
         NetworkError::Passt(_) => (NetworkUnavailable, NETWORK_NEEDS).into(),

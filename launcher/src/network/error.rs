@@ -37,6 +37,9 @@ pub enum NetworkError {
     /// The root certificates for services cannot be read.
     #[error(transparent)]
     Roots(#[from] RootsError),
+    /// The system has no root certificates.
+    #[error("no service of the box can be trusted: this system has no root certificates")]
+    NoRoots,
     /// The client for services cannot be set up.
     #[error("cannot set up the TLS client for services: {0}")]
     Tls(#[from] rustls::Error),

@@ -67,6 +67,9 @@ impl Services {
 /// Returns the settings of the TLS connections to services.
 fn client(given: &Given) -> Result<Arc<ClientConfig>, NetworkError> {
     let roots = tls_roots::load(given.certificates.as_deref(), None)?;
+    if roots.is_empty() {
+        return Err(NetworkError::NoRoots);
+    }
     let mut client = tls_roots::client(roots)?;
     client.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(client))

@@ -183,6 +183,19 @@ async fn events_arrive_when_they_are_sent() {
     assert!(world.decisions.lock().unwrap().is_empty(), "the request goes on");
 }
 
+/// An answer without a length is complete only if the server ends TLS properly.
+#[tokio::test]
+async fn an_answer_that_is_cut_off_is_not_taken_for_a_whole_one() {
+    let head = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nwhole";
+    for (end, verdict) in [(None, "allowed"), (Some(Step::Break), "the server disconnected")] {
+        let steps: Vec<_> = [Step::Send(head.as_bytes().to_vec())].into_iter().chain(end).collect();
+        let world = World::new(Identity::Valid, move |_| steps.clone());
+        world.ask("GET /models HTTP/1.1", "").await;
+        let shown = world.last().to_string();
+        assert!(shown.contains(verdict), "{shown}");
+    }
+}
+
 #[tokio::test]
 async fn a_request_ends_at_its_time_limit() {
     for steps in

@@ -1,6 +1,7 @@
 //! The model of the example: a chat completions server that plays a programmer whose first repair is wrong.
 //!
-//! `assistant-model ADDRESS KEY_FILE` answers `POST /v1/chat/completions` for clients that send the key. It prints `ready` when
+//! `assistant-model ADDRESS KEY_FILE` answers `POST /v1/chat/completions` over TLS for clients that send the key. Its certificate is
+//! that of the tests' servers, for 127.0.0.1. It prints `ready` when
 //! it listens, and then for each request the time in milliseconds since 1970 and the reason for its response. With `--stall` as
 //! a third argument it stops answering after the first report of failed tests. For example, tests use this to interrupt a task.
 #![forbid(unsafe_code)]
@@ -52,7 +53,7 @@ fn main() {
     };
     let address: SocketAddr = address.parse().unwrap();
     let key = fs::read_to_string(key).unwrap().trim().to_owned();
-    let _server = Server::start_at(address, Identity::None, |_| {
+    let _server = Server::start_at(address, Identity::Valid, |_| {
         move |request: &Request| answer(&key, stalls, request)
     });
     println!("ready");

@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -16,10 +15,6 @@ use super::boot::{self, Places};
 use super::{Demo, place, write_report};
 use crate::commands::{Outcome, setup};
 
-/// A shell script that runs the command `$@` in a mount namespace in which the file `$0` is `/etc/hosts`.
-const WITH_HOSTS: &str = "mount --bind \"$0\" /etc/hosts && exec \"$@\"";
-/// The line of `/etc/hosts` with the address of the model.
-const MODEL: &str = "127.0.0.2 model.example.com\n";
 /// The memory of the demo's box, in MiB.
 const GUEST_MIB: u32 = 640;
 
@@ -48,12 +43,10 @@ impl Places for Assistant {
             fs::remove_dir_all(&out).map_err(KitError::file("remove", &out))?;
         }
         fs::create_dir_all(&out).map_err(KitError::file("make", &out))?;
-        let own = fs::read_to_string("/etc/hosts").unwrap_or_default();
-        let hosts = write_hosts(&demo.workspace, &format!("{own}\n{MODEL}"))?;
-        let model = demo.artefacts.assistant_model.to_string_lossy().into_owned();
-        let arguments = [&out, &demo.example(""), &demo.bundle, Path::new(&model)];
-        let mut command = with_hosts(&hosts)?;
-        command.args(["busybox", "sh", "-c", SCRIPT, "sh"]).args(arguments);
+        let (model, roots) = (demo.artefacts.assistant_model.as_path(), roots(&demo.workspace));
+        let arguments = [&out, &demo.example(""), &demo.bundle, model, &roots];
+        let mut command = Command::new("busybox");
+        command.args(["sh", "-c", SCRIPT, "sh"]).args(arguments);
         command.env("PATH", path_with(&demo.artefacts.boxlaunch)?);
         let output = program::finish(&mut command)?;
         let read = |name: &str| fs::read(out.join(name)).unwrap_or_default();
@@ -63,17 +56,16 @@ impl Places for Assistant {
     /// Runs the box on the virtual host. The launcher hashes the box, because it has never run there.
     fn on_virtual_host(&self, demo: &Demo) -> Result<Value> {
         let kernel = setup::for_virtual_host(&demo.workspace)?;
-        let hosts = write_hosts(&demo.workspace, &format!("127.0.0.1 localhost\n{MODEL}"))?;
         let host = VirtualHost::new(&kernel, &demo.artefacts.boxlaunch)
             .for_guest(GUEST_MIB)
-            .file(hosts, "/etc/hosts")
+            .file(roots(&demo.workspace), "/ca.pem")
             .file(demo.example("project"), "/assistant/project")
             .file(demo.example("skills"), "/assistant/skills")
             .file(&demo.artefacts.assistant_model, "/bin/assistant-model")
             .disk(&demo.bundle, "/assistant.box");
         let host = with_busybox(host, &demo.workspace)?;
         boot::note_machine(&host)?;
-        let arguments = ["/out", "/assistant", "/assistant.box", "assistant-model"];
+        let arguments = ["/out", "/assistant", "/assistant.box", "assistant-model", "/ca.pem"];
         let script = format!("ifconfig lo 127.0.0.1 up\n{SCRIPT}");
         let output = host.run(&[&["sh", "-c", &script, "sh"][..], &arguments].concat())?;
         let read = |name: &str| output.files.get(Path::new(name)).cloned().unwrap_or_default();
@@ -92,29 +84,9 @@ fn recorded(status: i32, message: &[u8], read: impl Fn(&str) -> Vec<u8>) -> Resu
     )
 }
 
-/// Writes the file that is `/etc/hosts` during a run.
-fn write_hosts(workspace: &Workspace, hosts: &str) -> Result<PathBuf> {
-    let path = workspace.target("demo/hosts");
-    fs::write(&path, hosts).map_err(KitError::file("write", &path))?;
-    Ok(path)
-}
-
-/// Returns a command to which a program and its arguments can be added. The program runs as the current user, with `hosts` as
-/// `/etc/hosts`.
-fn with_hosts(hosts: &Path) -> Result<Command> {
-    let own =
-        fs::metadata("/proc/self").map_err(KitError::file("read", Path::new("/proc/self")))?;
-    let mut unshare = Command::new("unshare");
-    if own.uid() != 0 {
-        unshare.arg("--map-root-user");
-    }
-    unshare.args(["--mount", "sh", "-c", WITH_HOSTS]).arg(hosts);
-    if own.uid() != 0 {
-        // The mount requires root in a user namespace. A second user namespace then restores the user.
-        unshare.args(["unshare", "--user"]).arg(format!("--map-user={}", own.uid()));
-        unshare.arg(format!("--map-group={}", own.gid()));
-    }
-    Ok(unshare)
+/// Returns the file with the root certificate of the model's server.
+fn roots(workspace: &Workspace) -> PathBuf {
+    workspace.path("crates/test-server/src/tls/ca.pem")
 }
 
 /// Returns `PATH` with the directory of `program` as its first entry.
