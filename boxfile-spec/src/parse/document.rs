@@ -26,22 +26,14 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, reach: &Reach, sink: &Sink) -
     let declared = run::secret::read(&top);
     let services = run::service::read(&top);
     run::service::check_variables([agent, business], &services, &declared, sink);
-    let ssh_agent = run::ssh_agent::read(&top);
     let others = Others { components: [agent, business], services: &services, secrets: &declared };
-    ssh_agent.iter().for_each(|it| run::ssh_agent::check_variable(it, &others, sink));
+    let ssh_agent = run::ssh_agent::read(&top, &others);
     secrets::check([agent, business], top.one(&schema::TASK), &declared, sink);
     let (agent, agent_memory) = component::agent(agent, sink);
     let (business, business_memory) = component::business(business, sink);
     let skills_dir =
         Reader::sole(&top, &schema::SKILLS, |it| read_fields!(it => SkillsDir { dir, mode }));
-    if let Some(further) = top.many(&schema::SKILL).get(MAX_SKILLS) {
-        sink.report(DECLARATION_ERRORS.about("skills", &MAX_SKILLS.to_string(), further.name.span));
-    }
-    let skills = Reader::keyed(
-        &top,
-        &schema::SKILL,
-        |it| read_fields!(it => Skill { name = it.first(), path, mode }),
-    );
+    let skills = skills(&top);
     let shares = run::mounts::shares(&top);
     let scratch = run::mounts::scratch(&top);
     let volumes = run::mounts::volumes(&top);
@@ -99,6 +91,16 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, reach: &Reach, sink: &Sink) -
         business,
     };
     is_whole(&boxfile).then_some(boxfile)
+}
+
+/// Reads all skills that are declared by name. Reports the first one beyond the limit.
+fn skills(top: &Children<'_>) -> Vec<Skill> {
+    if let Some(further) = top.many(&schema::SKILL).get(MAX_SKILLS) {
+        let limit = MAX_SKILLS.to_string();
+        top.sink().report(DECLARATION_ERRORS.about("skills", &limit, further.name.span));
+    }
+    let read = |it: &mut Reader<'_>| read_fields!(it => Skill { name = it.first(), path, mode });
+    Reader::keyed(top, &schema::SKILL, read)
 }
 
 /// Returns the files that are baked into the components, with the components that see them.

@@ -9,6 +9,7 @@ mod http;
 mod limits;
 mod meter;
 mod own;
+mod percent;
 mod proxy;
 mod refusal;
 mod resolver;

@@ -19,6 +19,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
+use crate::percent::decoded;
+
 /// The scheme of a proxy's URL.
 const SCHEME: &str = "http://";
 /// The port of a proxy whose URL has none.
@@ -197,20 +199,9 @@ fn status(head: &[u8]) -> Option<u16> {
 /// ([RFC 7617](https://www.rfc-editor.org/rfc/rfc7617)).
 fn basic(user: &str) -> Result<String, ProxyError> {
     let (name, password) = user.split_once(':').unwrap_or((user, ""));
+    let decoded = |text| decoded(text).ok_or(ProxyError::Form);
     let user = [decoded(name)?, b":".to_vec(), decoded(password)?].concat();
     Ok(format!("Basic {}", BASE64_STANDARD.encode(user)))
-}
-
-/// Replaces `%XX` by the byte.
-fn decoded(text: &str) -> Result<Vec<u8>, ProxyError> {
-    let mut parts = text.split('%');
-    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
-    for part in parts {
-        let byte = part.get(..2).and_then(|it| u8::from_str_radix(it, 16).ok());
-        bytes.push(byte.ok_or(ProxyError::Form)?);
-        bytes.extend_from_slice(&part.as_bytes()[2..]);
-    }
-    Ok(bytes)
 }
 
 impl Direct {

@@ -48,7 +48,7 @@ use host_fs::OsError;
 use host_fs::publish::FileDraft;
 use host_fs::read::{Links, read_file};
 
-use crate::host::state_dir::{self, MAX_NAME, absent, names, private_file};
+use crate::host::state_dir::{self, MAX_NAME, RECORD, absent, names, private_file};
 use crate::mounts::roots_disk;
 use crate::project::name_of;
 use vmm::runtime_dir;
@@ -65,7 +65,6 @@ pub use snapshot::{Snapshot, SnapshotError, Snapshots};
 
 /// The directory of the records in the state directory.
 const NAME: &str = "boxes";
-const RECORD: &str = "record.json";
 /// The directory of the locks of boxes that have not ended. A sweep checks only these.
 const LOCKS: &str = ".locks";
 /// How many records of ended boxes are kept.

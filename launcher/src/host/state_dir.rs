@@ -8,11 +8,17 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use host_fs::OsError;
+use host_fs::read::{Links, read_file};
 use host_fs::trust::{Stranger, Trusted, open_private};
 use nix::fcntl::{AT_FDCWD, OFlag};
+use serde::de::DeserializeOwned;
 
 /// The greatest length of a name, in bytes.
 pub(crate) const MAX_NAME: usize = 63;
+/// The file of an entry with its record.
+pub(crate) const RECORD: &str = "record.json";
+/// The greatest size of the record of a volume or a snapshot, in bytes.
+const MAX_RECORD: u64 = 64 << 10;
 /// The file that is locked while entries are added or removed.
 const LOCK: &str = ".lock";
 /// How long [`lock`] waits for another command that has the lock.
@@ -48,6 +54,16 @@ pub fn check_owner(path: &Path) -> Result<(), OsError> {
         Err(error) => Err(error),
     };
     found.map_err(OsError::file("use", nearest))
+}
+
+/// Reads the record of a volume or a snapshot.
+///
+/// # Errors
+/// The reason why the entry is damaged.
+pub(crate) fn read_record<T: DeserializeOwned>(directory: &Path) -> Result<T, String> {
+    let bytes = read_file(&directory.join(RECORD), Links::Refuse, MAX_RECORD);
+    let bytes = bytes.map_err(|error| format!("cannot read its record: {error}"))?;
+    serde_json::from_slice(&bytes).map_err(|error| format!("its record is malformed: {error}"))
 }
 
 /// Creates a missing directory, with access for this user alone.

@@ -22,9 +22,9 @@ pub(crate) fn kept(
     let pace = Arc::new(Mutex::new(Pace::new(MAX_DENIALS, Instant::now())));
     let take = move |decision: Decision| {
         let is_denial = matches!(decision.verdict, Verdict::Denied { .. });
-        let is_cheap = decision.verdict != Verdict::Allowed;
+        let is_paced = decision.verdict != Verdict::Allowed;
         let mut pace = pace.lock().unwrap_or_else(PoisonError::into_inner);
-        if is_cheap && !pace.take(Instant::now()) {
+        if is_paced && !pace.take(Instant::now()) {
             return;
         }
         log.note(&decision);

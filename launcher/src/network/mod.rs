@@ -112,8 +112,8 @@ impl Sockets {
 
 impl Network {
     /// Serves the network that a box gets (`given`) in the current runtime. Only the process `vmm` may connect, for its
-    /// guest. `secrets` are the credentials of services. All decisions are logged to `log`. If another box has handed its ports over, no client is accepted
-    /// until [`Ports::open`].
+    /// guest. `secrets` are the credentials of services. All decisions are logged to `log`. If another box has handed its
+    /// ports over, no client is accepted until [`Ports::open`].
     ///
     /// # Errors
     /// If the plan has a malformed rule, if the root certificates cannot be read, or if the kernel refuses.

@@ -21,21 +21,22 @@ pub(in crate::parse) struct Others<'d> {
     pub(in crate::parse) secrets: &'d [Secret],
 }
 
-/// Reads the declaration. The span is that of its name.
-pub(in crate::parse) fn read(top: &Children<'_>) -> Option<Spanned<SshAgentPlan>> {
-    Reader::sole(top, &schema::SSH_AGENT, |reader| {
+/// Reads the declaration, whose span is that of its name. Reports what the `others` set, too.
+pub(in crate::parse) fn read(
+    top: &Children<'_>,
+    others: &Others<'_>,
+) -> Option<Spanned<SshAgentPlan>> {
+    let agent = Reader::sole(top, &schema::SSH_AGENT, |reader| {
         let span = reader.span();
         let value = read_fields!(reader => SshAgentPlan { scope = scope(reader, top) })?;
         Some(Spanned { value, span })
-    })
+    })?;
+    check_variable(&agent, others, top.sink());
+    Some(agent)
 }
 
 /// Reports each other declaration that sets [`SSH_AGENT_VARIABLE`] in a component with the SSH agent.
-pub(in crate::parse) fn check_variable(
-    agent: &Spanned<SshAgentPlan>,
-    others: &Others<'_>,
-    sink: &Sink,
-) {
+fn check_variable(agent: &Spanned<SshAgentPlan>, others: &Others<'_>, sink: &Sink) {
     for span in others.variables(agent.value.scope) {
         let name = quote(SSH_AGENT_VARIABLE);
         let error = DECLARATION_ERRORS.about("ssh-agent-variable", &name, span);

@@ -10,8 +10,8 @@ use super::{CapPlan, ComponentName, NetworkMode, NetworkPlan, RunPlan};
 
 /// The reason for declarations that a later version may enforce.
 const NOT_YET: &str = "not supported yet";
+/// The reasons why no box has these capabilities.
 const NO_FILES: &str = "not supported yet: `service` gives a component the API at an address, with its key on the host";
-/// The reasons why no box has these services of the host.
 const NO_WEBSOCKETS: &str = "not supported: a program reaches a WebSocket server through `network \"filtered\"`, with the \
                              server's name in `allow`";
 const NO_NOSTR: &str = "not supported: the key that signs events would need a place on the host; a program that has its own \

@@ -62,7 +62,7 @@ impl<'a> ServiceUrl<'a> {
         let is_bracketed = authority.starts_with('[');
         let is_host = match network(host) {
             Some((address, _)) => !host.contains('/') && address.is_ipv6() == is_bracketed,
-            None => !is_bracketed && is_name(host),
+            None => !is_bracketed && is_domain(host),
         };
         let port = match port.strip_prefix(':') {
             Some(port) if port.bytes().all(|it| it.is_ascii_digit()) => port.parse().ok()?,
@@ -76,7 +76,7 @@ impl<'a> ServiceUrl<'a> {
 }
 
 /// Returns whether a text is a domain in lower case, which is no pattern.
-fn is_name(host: &str) -> bool {
+fn is_domain(host: &str) -> bool {
     let is_lower = !host.bytes().any(|it| it.is_ascii_uppercase());
     is_lower && peer_name(host) == Some(host) && host.split('.').all(is_label)
 }

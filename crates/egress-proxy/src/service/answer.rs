@@ -5,7 +5,6 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 
-use http_body_util::BodyExt as _;
 use hyper::body::{Body, Bytes, Frame, Incoming};
 use hyper::header::{CONTENT_ENCODING, HeaderMap, HeaderName, HeaderValue, LOCATION, SET_COOKIE};
 use hyper::{Response, StatusCode};
@@ -151,7 +150,7 @@ impl Body for Masked {
             if this.open.is_none() {
                 return Poll::Ready(None);
             }
-            let passed = match ready!(Pin::new(&mut this.body.frame()).poll(cx)) {
+            let passed = match ready!(Pin::new(&mut this.body).poll_frame(cx)) {
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(data) => this.secrets.pass(&mut this.held, &data),
                     // Trailers are not passed on.

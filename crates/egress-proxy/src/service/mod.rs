@@ -80,8 +80,8 @@ pub enum ServiceError {
 
 impl Service {
     /// Returns the service of a plan. `secret` returns the value of a secret by its name. `filter` connects to the API, reports the
-    /// requests, and limits them; it must allow the API ([`ServicePlan::peer`]). See
-    /// [`Filter::beside`].
+    /// requests, and limits them; it must allow the API ([`ServicePlan::peer`]). Use
+    /// [`Filter::beside`], so that the limits hold for all services of a box together.
     ///
     /// # Errors
     /// [`ServiceError`].

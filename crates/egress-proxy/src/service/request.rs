@@ -8,6 +8,7 @@ use hyper::{Request, Uri, Version};
 use super::Service;
 use crate::decision::{ApiRequest, printable};
 use crate::http::head::{OTHER_CODING, is_framed, remove_hop};
+use crate::percent::decoded;
 use crate::refusal::Refusal;
 
 /// The headers in which a component could send a credential of its own, so that the API would act for somebody else.
@@ -84,8 +85,8 @@ impl Service {
     /// Returns whether a header of a component's request is not for the API. Some servers take `_` in a name for `-`.
     fn stays_here(&self, name: &str) -> bool {
         let name = name.replace('_', "-");
-        let listed = [&CREDENTIALS[..], &OVERRIDING, &CUTTING].concat();
-        listed.contains(&name.as_str())
+        let mut listed = CREDENTIALS.iter().chain(&OVERRIDING).chain(&CUTTING);
+        listed.any(|it| *it == name)
             || name.starts_with(FORWARDED)
             || self.headers.iter().any(|(own, _)| own.as_str().replace('_', "-") == name)
     }
@@ -134,19 +135,9 @@ impl Service {
 
 /// Returns whether a query has one of [`PARAMETERS`].
 fn has_key(query: &str) -> bool {
-    let names = query.split(['&', ';']).map(|it| decoded(it.split('=').next().unwrap_or_default()));
-    names.into_iter().any(|it| PARAMETERS.contains(&it.to_ascii_lowercase().as_str()))
-}
-
-/// Replaces each `%XX` that is an ASCII character.
-fn decoded(text: &str) -> String {
-    let mut parts = text.split('%');
-    let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |text, part| {
-        let byte = part.get(..2).and_then(|it| u8::from_str_radix(it, 16).ok());
-        match byte.filter(u8::is_ascii) {
-            Some(byte) => text + &char::from(byte).to_string() + &part[2..],
-            None => text + "%" + part,
-        }
+    let mut names = query.split(['&', ';']).map(|it| it.split('=').next().unwrap_or_default());
+    names.any(|it| {
+        let name = decoded(it).unwrap_or_default().to_ascii_lowercase();
+        PARAMETERS.iter().any(|it| it.as_bytes() == name)
     })
 }

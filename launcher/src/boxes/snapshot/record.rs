@@ -4,15 +4,12 @@ use std::path::{Path, PathBuf};
 
 use box_digest::Digest;
 use host_fs::OsError;
-use host_fs::read::{Links, read_file};
 use serde::{Deserialize, Serialize};
 
 use super::SnapshotError;
-use crate::boxes::{RECORD, Record, write_file};
+use crate::boxes::{Record, write_file};
+use crate::host::state_dir::{RECORD, read_record};
 use crate::streams::log::since_epoch;
-
-/// The greatest size of a record, in bytes.
-const MAX_RECORD: u64 = 64 << 10;
 
 /// The content of a snapshot's `record.json`. A snapshot has no map of user ids: the owners of files are those of the guest, and the
 /// same box gives its files the same owners everywhere.
@@ -66,11 +63,8 @@ impl SnapshotRecord {
     /// # Errors
     /// [`SnapshotError::Damaged`].
     pub(super) fn read(directory: &Path, name: &str) -> Result<Self, SnapshotError> {
-        let bytes = read_file(&directory.join(RECORD), Links::Refuse, MAX_RECORD);
-        let damaged = |reason: String| SnapshotError::Damaged { name: name.to_owned(), reason };
-        let bytes = bytes.map_err(|error| damaged(format!("cannot read its record: {error}")))?;
-        let record = serde_json::from_slice(&bytes);
-        record.map_err(|error| damaged(format!("its record is malformed: {error}")))
+        let damaged = |reason| SnapshotError::Damaged { name: name.to_owned(), reason };
+        read_record(directory).map_err(damaged)
     }
 
     /// Writes the record into the directory of a snapshot that is being made.

@@ -1,14 +1,13 @@
 //! The network of a starting box: the errors of rules that need an option, and the notice about its hosts.
 
 use std::env;
-use std::path::PathBuf;
 
 use box_contract::{ErrorCode, NetworkMode, PeerPlan, RunPlan, ServicePlan};
 use boxlaunch::network::given::NetworkRefusal;
 use boxlaunch::network::{Given, NetworkError};
 use cli_common::Problem;
 use egress_rules::{Local, Wanted, with_port};
-use host_fs::own;
+use host_fs::{named_path, own};
 use safe_text::shown;
 
 use super::RunArgs;
@@ -20,8 +19,7 @@ const MAX_NAMED: usize = 8;
 
 /// Returns the network that the box gets: the network that it declares, limited by the command line.
 pub(super) fn given(args: &RunArgs, plan: &RunPlan) -> Result<Given, Failure> {
-    let certificates = env::var_os(own::CERTIFICATES).filter(|it| !it.is_empty());
-    let certificates = certificates.map(PathBuf::from);
+    let certificates = named_path(env::var_os(own::CERTIFICATES));
     let given = Given { certificates, ..args.network(plan).map_err(|it| refused(it, plan))? };
     let Some(proxy) = &args.given.proxy else { return Ok(given) };
     if given.mode != NetworkMode::Filtered && (plan.services.is_empty() || !given.has_services) {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use box_contract::plan::{SSH_AGENT_SOCKET, SSH_AGENT_VARIABLE};
 use box_contract::{ErrorCode, RunPlan, Scope};
 use boxlaunch::mounts::sockets::SharedSocket;
+use host_fs::named_path;
 use nix::unistd::geteuid;
 use safe_text::shown;
 
@@ -75,10 +76,7 @@ impl AgentChoice {
         let path = match self {
             Self::None => return Ok(None),
             Self::Socket(path) => path.clone(),
-            Self::Env => variable(SSH_AGENT_VARIABLE)
-                .filter(|it| !it.is_empty())
-                .map(PathBuf::from)
-                .ok_or_else(unset)?,
+            Self::Env => named_path(variable(SSH_AGENT_VARIABLE)).ok_or_else(unset)?,
         };
         let real = given_file::real_path(&path, |error| absent(&path, &error))?;
         let socket = SharedSocket::new(real, SSH_AGENT_SOCKET, scope);

@@ -5,15 +5,11 @@ use std::path::{Path, PathBuf};
 
 use host_fs::OsError;
 use host_fs::publish::FileDraft;
-use host_fs::read::{Links, read_file};
 use serde::{Deserialize, Serialize};
 
 use super::VolumeError;
+use crate::host::state_dir::{RECORD, read_record};
 use crate::streams::log::since_epoch;
-
-const RECORD: &str = "record.json";
-/// The greatest size of a record, in bytes.
-const MAX_RECORD: u64 = 64 << 10;
 
 /// The content of a volume's `record.json`. Times are in milliseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,11 +72,8 @@ impl VolumeRecord {
     /// # Errors
     /// [`VolumeError::Damaged`].
     pub(super) fn read(directory: &Path, name: &str) -> Result<Self, VolumeError> {
-        let bytes = read_file(&directory.join(RECORD), Links::Refuse, MAX_RECORD);
-        let damaged = |reason: String| VolumeError::Damaged { name: name.to_owned(), reason };
-        let bytes = bytes.map_err(|error| damaged(format!("cannot read its record: {error}")))?;
-        let record = serde_json::from_slice(&bytes);
-        record.map_err(|error| damaged(format!("its record is malformed: {error}")))
+        let damaged = |reason| VolumeError::Damaged { name: name.to_owned(), reason };
+        read_record(directory).map_err(damaged)
     }
 
     /// Replaces the record atomically: after a crash of the host, the file has either the old or the new record.
