@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::sync::LazyLock;
 
+use testbed::prerequisites::with_program;
+
 use crate::scenario::{Scenario, Step, UNHURRIED, bake, sleeping, tools};
 
 /// Makes a project with a repository, and a file of the user beside it.
@@ -23,12 +25,27 @@ boxlaunch volume ls | tr -s ' ' | cut -d' ' -f1; boxlaunch rm -f page-4a05; boxl
 "#;
 /// A box that asks for more is not started, and options are taken once.
 const ASKED: &str = r#"
-boxlaunch up -q --box /small -p 8080:80; boxlaunch up -q -p 8081:80; boxlaunch up --forget; boxlaunch network . | head -n 1; boxlaunch down
-boxlaunch up -q -p 8081:80; boxlaunch up -q --box /netted; boxlaunch up -q --box /other; boxlaunch port . | grep -c 8080; boxlaunch down
+boxlaunch up -q --box /small -p 8080:80; boxlaunch up -q -m 300m; boxlaunch up --forget; boxlaunch network . | head -n 1; boxlaunch down
+boxlaunch up -q -m 300m; boxlaunch up -q --box /netted; boxlaunch up -q --box /other; boxlaunch port . | grep -c 8080; boxlaunch down
 boxlaunch up -q --box /netted --accept; boxlaunch port . | grep -c 8080; boxlaunch network . | grep allow; boxlaunch down
 boxlaunch up -q --forget --box /netted; boxlaunch port . | grep -c 8080; boxlaunch inspect --json page-4a05 | grep -o '"project":"[^"]*"'; boxlaunch update page-4a05 /small; boxlaunch run -q -d --name page-4a05 --replace /small
 boxlaunch up -q sub --box /small; cd sub; boxlaunch up -q; cd ../..; boxlaunch exec . true; boxlaunch up --box /small; cd /; boxlaunch up --box /small; boxlaunch rm -f --all-data $(boxlaunch ps -n)
 mkdir /tmp/open; chmod 777 /tmp/open; boxlaunch up --box /small /tmp/open; mkdir -p /home/me/bare; boxlaunch up -q /home/me/bare; cd $page; echo 'gitdir: ../key' >/home/me/bare/.git; boxlaunch up -q --box /small /home/me/bare
+"#;
+/// Ports are added while an environment runs, and while it does not. Later starts publish them, too.
+const PORTS: &str = r#"
+boxlaunch up -q --box /small; boxlaunch port . -p 8080:8000; boxlaunch down; boxlaunch up -p 8080:8000
+boxlaunch exec . -- sh -c 'mkdir /tmp/h; echo inside >/tmp/h/index.html; httpd -p 127.0.0.1:8000 -h /tmp/h'; wget -qO- http://127.0.0.1:8080/
+boxlaunch up -q -p 8080:8000 -p 8081:8000; wget -qO- http://127.0.0.1:8081/; boxlaunch port -p 8082:9/business | grep of; boxlaunch port -p 8080:1; boxlaunch up -q -p none
+boxlaunch restart -q; boxlaunch port | grep of; boxlaunch rm -f --all-data
+"#;
+/// A project's Boxfile declares its box. A Boxfile that has changed is neither built nor started before the user permits it.
+const BOXFILE: &str = r#"
+export BOXBUILD_INIT=/box-init BOXBUILD_KERNEL=/kernel; cp /project.boxfile Boxfile; echo one >motd; echo two >other; which() { boxlaunch exec --in agent . -- sh -c 'echo $WHICH'; }
+boxlaunch up -q; which; sed -i 's/first/second/' Boxfile; boxlaunch up 2>&1 | sed 's/  */ /g'; which
+boxlaunch down; boxlaunch up; boxlaunch start; which; boxlaunch down; boxlaunch up -q --accept; which; ls; boxlaunch down; boxlaunch up -q; which
+boxlaunch exec --in agent -u 0 . -- sh -c 'echo own >/etc/motd; rm /etc/other; sync'; echo three >motd; echo four >other; boxlaunch down; boxlaunch up 2>&1 | grep hide; boxlaunch exec --in agent . cat /etc/motd
+boxlaunch reset -q; boxlaunch exec --in agent . cat /etc/motd /etc/other; boxlaunch rm -f --all-data
 "#;
 /// What an environment has written is copied while it is stopped. It returns to the copy, and another project begins with it.
 const SNAPSHOT: &str = r#"
@@ -55,7 +72,23 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         bake(&file, &tools.programs.box_init, &at(name));
         host.file(at(name), format!("/{name}"))
     });
-    let scenario = [("days", DAYS), ("asked", ASKED), ("snapshot", SNAPSHOT)].into_iter();
+    let steps = [
+        ("days", DAYS),
+        ("asked", ASKED),
+        ("ports", PORTS),
+        ("boxfile", BOXFILE),
+        ("snapshot", SNAPSHOT),
+    ];
+    let own = sleeping("own").replace("oci:images", "oci:/images").replacen(
+        "    health",
+        "    env WHICH=\"first\"\n    file \"motd\" to=\"/etc/motd\"\n    file \"other\" to=\"/etc/other\"\n    health",
+        1,
+    );
+    fs::write(at("own"), own).unwrap();
+    let host = with_program(host, &tools.programs.boxbuild, "/bin/boxbuild").unwrap();
+    let host = host.file(at("own"), "/project.boxfile").disk(at("images"), "/images");
+    let host = host.file(&tools.programs.box_init, "/box-init").file(&tools.kernel, "/kernel");
+    let scenario = steps.into_iter();
     let scenario = scenario.fold(Scenario::default(), |scenario, (name, script)| {
         scenario.script(UNHURRIED, name, &format!("ifconfig lo 127.0.0.1 up; {PROJECT}{script}"))
     });
@@ -65,7 +98,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
 #[test]
 #[ignore = "one of the longer boots"]
 fn a_project_has_a_box_that_is_there_again_tomorrow() {
-    for name in ["days", "asked", "snapshot"] {
+    for name in ["days", "asked", "ports", "boxfile", "snapshot"] {
         let Step { stdout, .. } = &STEPS[name];
         insta::assert_snapshot!(name, stdout);
     }

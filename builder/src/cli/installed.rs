@@ -24,7 +24,7 @@ use super::{search, terminal};
 const INIT: Companion = Companion {
     name: own::BOX_INIT,
     code: ErrorCode::InitNotFound,
-    help: "install a static box-init: `cargo xtask install` in the source of boxbuild; or name one with `--init PATH`",
+    help: "install a static box-init: `cargo xtask install` in the source of boxbuild; or name one with `boxbuild build --init PATH` or in the variable BOXBUILD_INIT",
 };
 const LAUNCHER: Companion = Companion {
     name: "boxlaunch",

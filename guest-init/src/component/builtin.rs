@@ -1,4 +1,4 @@
-//! Commands that init's program performs itself: a health check, and the two directions of `boxlaunch cp`. Their
+//! Commands that init's program performs itself: a health check, the two directions of `boxlaunch cp`, and the question about hidden files. Their
 //! process already has only the rights of a command. It reports errors on standard error.
 
 use std::ffi::OsString;
@@ -10,7 +10,7 @@ use box_contract::{ComponentPlan, Health};
 use box_copy::{Author, CopyEnd, LeftOut, by_path};
 use nix::sys::prctl::set_dumpable;
 
-use super::health;
+use super::{health, hidden};
 
 /// The exit status of a failed task.
 const FAILED: u8 = 1;
@@ -32,6 +32,7 @@ pub(crate) fn run(builtin: Builtin, arguments: &[OsString], plan: &ComponentPlan
             Some(check) => health::ask(check),
             None => Err("it declares no health check".to_owned()),
         },
+        (Builtin::Hidden, _) => hidden::report(io::stdin().lock(), io::stdout().lock()),
         (Builtin::Pack, [path]) => pack(Path::new(path)),
         (Builtin::Unpack, [path]) => unpack(Path::new(path)),
         (Builtin::Pack | Builtin::Unpack, _) => Err("it needs one path".to_owned()),

@@ -107,7 +107,7 @@ const ROWS: &[Row] = &[
     // `--no-stream` is a hidden option for users of docker. `stats` never streams.
     ("stats", &["x"], &[("no_stream", &["--no-stream"], &[]), JSON]),
     ("metrics", &[], &[("all_users", &["--all-users"], &[])]),
-    ("port", &["x"], &[JSON]),
+    ("port", &["x"], &[JSON, ("publish", &["-p", "1:1"], &[])]),
     ("events", &[], &[("since", &["--since", "1h"], &[]), JSON]),
     (
         "update",

@@ -20,7 +20,7 @@ use safe_text::shell_word;
 use vmm::signals::{StopSignals, Stopped};
 
 use super::command::{CommandOptions, bytes, component};
-use super::environment::record_at;
+use super::environment::record_or_tip;
 use super::error::{Failure, usage};
 use super::memory::{disk_full, out_of_memory};
 use super::screen::Screen;
@@ -149,7 +149,10 @@ pub(crate) fn shell(args: &ShellArgs) -> Result<u8, Failure> {
 fn run(request: &Request<'_>) -> Result<u8, Failure> {
     request.options.check()?;
     let boxes = Boxes::new(&paths::state()?);
-    let record = awake(&boxes, record_at(&boxes, request.name)?)?;
+    let record = awake(
+        &boxes,
+        record_or_tip(&boxes, request.name, |word| format!("boxlaunch exec . {word}"))?,
+    )?;
     let signals = Rc::new(StopSignals::block()?);
     let screen = Screen::new(&signals, request.raw)?;
     let done = run_in(&record, request, &signals, &screen);

@@ -234,6 +234,7 @@ fn of_network(error: &NetworkError) -> Explanation {
         NetworkError::Os(error) => of_os(error),
         NetworkError::Vmm(error) => of_vmm(error),
         NetworkError::Port { at, source } => (Io, port_help(at.ip(), source)).into(),
+        NetworkError::NoComponent(_) => Usage.into(),
         NetworkError::Peer(_) | NetworkError::Service(_) => BoxMalformed.into(),
         NetworkError::Roots(_) | NetworkError::NoRoots => (ServerUntrusted, ROOTS).into(),
         NetworkError::Tls(_) => Internal.into(),

@@ -2,16 +2,18 @@
 
 use std::mem::discriminant;
 
+use box_contract::wire::Follow;
 use box_contract::{ComponentName, ErrorCode};
 use boxlaunch::boxes::all_users::UserBox;
 use boxlaunch::boxes::{Boxes, Record, State, since_epoch};
-use boxlaunch::client::ClientError;
+use boxlaunch::client::{Client, ClientError};
 use boxlaunch::machine::variables::GivenVariable;
 use boxlaunch::mounts::volumes::VolumePlace;
 use boxlaunch::network::Published;
 use nix::unistd::getuid;
 use safe_text::{readable, shown};
 use serde_json::{Value, json};
+use vmm::signals::StopSignals;
 
 use super::environment::record_at;
 use super::error::Failure;
@@ -90,26 +92,36 @@ impl Filter {
     }
 }
 
-/// Shows the addresses of a box's ports on this host.
+/// Shows the addresses of a box's ports on this host, or publishes further ports of a box that runs.
 ///
 /// The agent's port is a Unix socket of this host; ports of `run --publish` are TCP ports.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   boxlaunch port hello
+  boxlaunch port hello --publish 3000:3000
   curl --unix-socket $(boxlaunch port --quiet hello) http://box/")]
 pub(crate) struct PortArgs {
     /// The box's name [default: the environment of the current directory].
     #[arg(value_name = "NAME")]
     name: Option<String>,
+    /// Publish a TCP port of a component on this host while the box runs, and at its later starts: HOST:GUEST, as in `boxlaunch run`.
+    /// May be repeated.
+    #[arg(short, long, value_name = "[ADDRESS:]HOST:GUEST[/COMPONENT]")]
+    publish: Vec<Published>,
     /// Print one JSON object: agent_port, agent_socket and published.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 pub(crate) fn port(args: &PortArgs) -> Result<u8, Failure> {
-    let record = record_at(&Boxes::new(&paths::state()?), args.name.as_deref())?;
+    let boxes = Boxes::new(&paths::state()?);
+    let mut record = record_at(&boxes, args.name.as_deref())?;
     if record.state == State::Ended {
         return Err(ClientError::NotRunning(record.name).into());
+    }
+    if !args.publish.is_empty() {
+        publish(&record, &args.publish)?;
+        record = boxes.find(&record.name)?;
     }
     if args.json && (record.agent_socket.is_some() || !record.published.is_empty()) {
         let Record { agent_port, agent_socket, published, .. } = &record;
@@ -137,6 +149,12 @@ pub(crate) fn port(args: &PortArgs) -> Result<u8, Failure> {
         _ => format!("{socket}\n"),
     })?;
     Ok(0)
+}
+
+/// Publishes ports of a box that runs.
+pub(super) fn publish(record: &Record, ports: &[Published]) -> Result<(), Failure> {
+    let signals = StopSignals::block()?;
+    Ok(Client::connect(record, Follow::Nothing, &signals)?.publish(ports)?)
 }
 
 /// Returns a published port as a line of text.

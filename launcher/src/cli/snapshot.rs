@@ -7,7 +7,7 @@ use safe_text::{readable, shown};
 use serde_json::json;
 use vmm::signals::StopSignals;
 
-use super::environment::record_at;
+use super::environment::record_or_tip;
 use super::error::Failure;
 use super::lifecycle::each;
 use super::list::ago;
@@ -104,7 +104,8 @@ pub(crate) fn snapshot(args: &SnapshotArgs) -> Result<u8, Failure> {
 }
 
 fn create(snapshots: &Snapshots, boxes: &Boxes, args: &CreateArgs) -> Result<u8, Failure> {
-    let name = record_at(boxes, args.name.as_deref())?.name;
+    let of = args.name.as_deref();
+    let name = record_or_tip(boxes, of, |word| format!("boxlaunch snapshot create . {word}"))?.name;
     let _alone = boxes.updating(&name)?;
     let signals = StopSignals::block()?;
     let of = boxes.find(&name)?;

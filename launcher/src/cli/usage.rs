@@ -138,6 +138,15 @@ const OTHER_OPTIONS: [OtherOption; 19] = [
     of("prune", "--all", PRUNED),
     of("run", "--net", "`--network none` starts the box without a network"),
 ];
+/// Commands that lack an argument, and the tips.
+const LACKING: [(&str, &str); 3] = [
+    (
+        "exec",
+        "name the box, too: `boxlaunch exec NAME CMD`; `.` is the environment of the current directory",
+    ),
+    ("load", LOADED),
+    ("run", "a command comes after `--`, for example a shell: `boxlaunch run -it BOX -- sh`"),
+];
 const LOADED: &str = "`boxlaunch load FILE`, or `boxlaunch load -` for standard input";
 const NO_DEVICE: &str = "a box has no device of this host";
 const PRUNED: &str = "`--max-size 0` removes everything that need not be kept";
@@ -216,8 +225,10 @@ fn tip(error: &clap::Error, program: &clap::Command) -> Option<String> {
         return of_boxbuild(name, program);
     }
     let command = command_of(error, program);
-    if command.get_name() == "load" && error.kind() == ErrorKind::MissingRequiredArgument {
-        return Some(LOADED.to_owned());
+    if error.kind() == ErrorKind::MissingRequiredArgument
+        && let Some((_, tip)) = LACKING.iter().find(|(name, _)| *name == command.get_name())
+    {
+        return Some((*tip).to_owned());
     }
     let word = text(ContextKind::InvalidArg)?;
     if word.starts_with('-') {
@@ -288,6 +299,8 @@ mod tests {
             assert_eq!(tip, format!("did you mean `boxbuild {meant}`?"));
         }
         assert!(tip_for("boxlaunch top x").unwrap().contains("boxlaunch stats"));
+        assert!(tip_for("boxlaunch exec ls").unwrap().contains("exec NAME CMD"));
+        assert!(tip_for("boxlaunch run -it x.box").unwrap().contains("-it BOX -- sh"));
         for without in [
             "boxlaunch run x.box --ls",
             "boxlaunch verify x y",

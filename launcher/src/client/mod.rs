@@ -7,6 +7,7 @@
 mod builtin;
 pub mod copy;
 mod error;
+mod hidden;
 mod predecessor;
 pub mod skills;
 
@@ -19,14 +20,15 @@ use std::time::{Duration, Instant};
 use box_contract::ComponentName;
 use box_contract::wire::{
     self, CLIENT_PROTOCOL, ClientMessage, Denied, Exec, Exited, Failed, Follow, Frames, Greeting,
-    GuestMessage, HostMessage, InputEnd, Measure, Output, PROTOCOL, ProgramId, Resize, RuleChange,
-    Shutdown, Signal, TerminalSize, Usage,
+    GuestMessage, HostMessage, InputEnd, Measure, Output, PROTOCOL, ProgramId, PublishPort, Resize,
+    RuleChange, Shutdown, Signal, TerminalSize, Usage,
 };
 use host_fs::OsError;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use vmm::signals::Stopped;
 
 use crate::boxes::Record;
+use crate::network::Published;
 use crate::streams::StreamError;
 use crate::streams::control::{CHUNK, peer};
 use crate::streams::input::Input;
@@ -34,6 +36,7 @@ use crate::streams::output::Route;
 use crate::streams::tty::Tty;
 use crate::supervisor::{RUN, SOCKET};
 pub use error::ClientError;
+pub use hidden::hidden_files;
 pub use predecessor::Predecessor;
 use vmm::runtime_dir;
 use vmm::signals::StopSignals;
@@ -185,12 +188,29 @@ impl<'a> Client<'a> {
     /// # Errors
     /// [`ClientError::Refused`] with the supervisor's reason, and the errors of [`Self::finish`].
     pub fn set_rules(mut self, change: RuleChange) -> Result<(), ClientError> {
+        self.ask_supervisor(ClientMessage::Rules(change))?;
+        self.finish()
+    }
+
+    /// Publishes ports of the box's components, and ends the connection. The record of the box has the ports afterwards. If one of them is
+    /// refused, the others may be published.
+    ///
+    /// # Errors
+    /// [`ClientError::Refused`] with the supervisor's reason, and the errors of [`Self::finish`].
+    pub fn publish(mut self, ports: &[Published]) -> Result<(), ClientError> {
+        for &Published { host, guest, component, .. } in ports {
+            self.ask_supervisor(ClientMessage::Publish(PublishPort { host, guest, component }))?;
+        }
+        self.finish()
+    }
+
+    /// Sends a request that the supervisor itself fulfils. It answers only to refuse it.
+    fn ask_supervisor(&mut self, message: ClientMessage) -> Result<(), ClientError> {
         let mut frame = Vec::new();
-        let written = ClientMessage::Rules(change).write(&mut frame);
-        written.map_err(OsError::system("send rules to the supervisor"))?;
+        message.write(&mut frame).map_err(OsError::system("ask the supervisor"))?;
         self.write(&frame)?;
         self.give_up_after(PATIENCE);
-        self.finish()
+        Ok(())
     }
 
     /// Returns the resources that the box uses. Must be the last request of this client, because it sets a deadline.

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
+use box_contract::ComponentName;
 use egress_proxy::ServiceError;
 use egress_rules::PeerError;
 use host_fs::OsError;
@@ -28,6 +29,9 @@ pub enum NetworkError {
         #[source]
         source: io::Error,
     },
+    /// A port of a component that the box does not have.
+    #[error("the box has no {} component", .0.name())]
+    NoComponent(ComponentName),
     /// The box's plan has a malformed rule.
     #[error("the box's network: {0}")]
     Peer(#[from] PeerError),

@@ -38,7 +38,7 @@ use host_fs::OsError;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::net::UnixListener;
 use tokio::sync::Mutex;
-use tokio::sync::mpsc::{Receiver, channel};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
@@ -72,6 +72,8 @@ pub(crate) struct Network {
     pub(crate) published: Vec<Published>,
     /// The sockets of the published ports.
     pub(crate) ports: Ports,
+    /// The queues of the components, for clients of their published ports.
+    queues: BTreeMap<ComponentName, Sender<Visitor>>,
     _tasks: JoinSet<()>,
 }
 
@@ -134,14 +136,14 @@ impl Network {
         let services = Arc::new(Services::new((plan, given), secrets, &filter)?);
         let filter = is_filtered.then_some(filter);
         let mut tasks = JoinSet::new();
-        let (mut doors, mut visitors) = (BTreeMap::new(), BTreeMap::new());
+        let (mut queues, mut visitors) = (BTreeMap::new(), BTreeMap::new());
         for (component, _) in plan.components() {
             let (sender, receiver) = channel(MAX_WAITING);
-            doors.insert(component, sender);
+            queues.insert(component, sender);
             visitors.insert(component, Arc::new(Mutex::new(receiver)));
         }
         let published = ports.iter().map(|it| it.published).collect();
-        let queue = |port: &Port| doors[&port.published.component].clone();
+        let queue = |port: &Port| queues[&port.published.component].clone();
         let ports = ports.into_iter().map(|port| (queue(&port), port));
         let mut ports = Ports::new(ports.map(|(queue, port)| (port, queue)).collect());
         if !are_handed {
@@ -154,7 +156,23 @@ impl Network {
             Ways { filter: filter.clone(), services: Arc::clone(&services), sockets },
             visitors,
         ));
-        Ok(Self { _listener: listener, filter, services, denied, published, ports, _tasks: tasks })
+        let _listener = listener;
+        Ok(Self { _listener, filter, services, denied, published, ports, queues, _tasks: tasks })
+    }
+
+    /// Listens at a further port of the host, in the current runtime, and returns it. A host port that was 0 is the one that the kernel
+    /// has chosen.
+    ///
+    /// # Errors
+    /// If the box has no such component, if it publishes the port already, or if the kernel refuses.
+    pub(crate) fn publish(&mut self, wanted: &Published) -> Result<Published, NetworkError> {
+        let queue = self.queues.get(&wanted.component);
+        let queue = queue.ok_or(NetworkError::NoComponent(wanted.component))?.clone();
+        let port = Port::bind(wanted)?;
+        let published = port.published;
+        self.ports.add(port, queue)?;
+        self.published.push(published);
+        Ok(published)
     }
 
     /// Waits for the filter's next denial. Never returns if there is no filter.

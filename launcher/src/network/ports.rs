@@ -87,15 +87,20 @@ impl Ports {
     /// If the kernel refuses.
     pub(crate) fn open(&mut self) -> Result<(), OsError> {
         for (port, queue) in &self.ports {
-            let socket = port.socket.try_clone().and_then(TcpListener::from_std);
-            let door = Door {
-                socket: socket.map_err(OsError::system(LISTEN))?,
-                port: port.published.guest,
-                queue: queue.clone(),
-                clients: Arc::clone(&self.clients),
-            };
+            let door = Door::of(port, queue, &self.clients).map_err(OsError::system(LISTEN))?;
             self.welcoming.spawn(door.welcome(self.closing.subscribe()));
         }
+        Ok(())
+    }
+
+    /// Begins to accept the clients of a further port, in the current runtime. The others must be open.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub(super) fn add(&mut self, port: Port, queue: Sender<Visitor>) -> Result<(), OsError> {
+        let door = Door::of(&port, &queue, &self.clients).map_err(OsError::system(LISTEN))?;
+        self.welcoming.spawn(door.welcome(self.closing.subscribe()));
+        self.ports.push((port, queue));
         Ok(())
     }
 
@@ -145,6 +150,12 @@ struct Door {
 }
 
 impl Door {
+    fn of(port: &Port, queue: &Sender<Visitor>, clients: &Arc<()>) -> io::Result<Self> {
+        let socket = port.socket.try_clone().and_then(TcpListener::from_std)?;
+        let (queue, clients) = (queue.clone(), Arc::clone(clients));
+        Ok(Self { socket, port: port.published.guest, queue, clients })
+    }
+
     /// Accepts clients until the ports are closed. Then waits until the last of them is in the component's queue.
     async fn welcome(self, mut closing: watch::Receiver<bool>) {
         let mut waiting = JoinSet::new();
@@ -224,6 +235,24 @@ mod tests {
             drop(visitor);
             draining.ended(Instant::now() + Duration::from_secs(60)).await;
             assert_eq!(first.read(&mut [0]).unwrap(), 0);
+        });
+    }
+
+    #[test]
+    fn a_port_is_added_while_others_are_open() {
+        Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+            let mut ports = Ports::new(Vec::new());
+            ports.open().unwrap();
+            let port = Port::bind(&published(0)).unwrap();
+            let at = port.published.host;
+            let (queue, mut visitors) = channel(4);
+            ports.add(port, queue).unwrap();
+            let _client = TcpStream::connect(at).unwrap();
+            let visitor = visitors.recv().await.unwrap();
+            assert_eq!(visitor.port, 80);
+            assert!(ports.has_clients() && ports.sockets().unwrap().len() == 1);
+            drop(visitor);
+            assert!(!ports.has_clients());
         });
     }
 

@@ -1,13 +1,16 @@
 //! Opens a box to run it, by the rules of [`box_layout`] and additional rules of this host.
 
 use box_contract::manifest::INDEX_FILE;
-use box_contract::wire::is_spoken;
+use box_contract::wire::{OLDEST_PROTOCOL, is_spoken};
 use box_layout::{Blob, OpenBox, Places};
 use host_fs::OsError;
 use host_fs::trust::is_private;
 
 use super::OpenBoxError;
 use crate::streams::StreamError;
+
+/// The first version of the protocol whose init serves requests as files.
+const FILE_REQUESTS: u32 = 13;
 
 /// Opens the box in a directory. If `places` has a store, blobs that the directory lacks are read from the store.
 ///
@@ -36,12 +39,19 @@ pub fn check_owners(opened: &OpenBox) -> Result<(), OpenBoxError> {
 /// does not speak. The protocol in the greeting of the running init is checked again.
 ///
 /// # Errors
-/// [`StreamError::OtherProtocol`], or [`OpenBoxError::Unsupported`] with all such declarations.
+/// [`StreamError::OtherProtocol`], [`StreamError::OlderBox`] if its init does not serve requests as files, which the plan declares, or
+/// [`OpenBoxError::Unsupported`] with all unsupported declarations.
 pub fn check_enforced(opened: &OpenBox) -> Result<(), OpenBoxError> {
     if let Some(protocol) = opened.config.protocol.filter(|it| !is_spoken(*it)) {
         return Err(StreamError::OtherProtocol(protocol).into());
     }
-    match opened.plan().unsupported() {
+    let plan = opened.plan();
+    let protocol = opened.config.protocol.unwrap_or(OLDEST_PROTOCOL);
+    let is_served = |name| plan.file_requests(name).is_some();
+    if protocol < FILE_REQUESTS && plan.components().any(|(name, _)| is_served(name)) {
+        return Err(StreamError::OlderBox(protocol).into());
+    }
+    match plan.unsupported() {
         nothing if nothing.is_empty() => Ok(()),
         unsupported => Err(OpenBoxError::Unsupported(unsupported)),
     }
@@ -62,9 +72,9 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
-    use box_contract::Health;
     use box_contract::manifest::{FORMAT_EPOCH, KERNEL_TYPE};
-    use box_contract::wire::{OLDEST_PROTOCOL, PROTOCOL};
+    use box_contract::wire::PROTOCOL;
+    use box_contract::{BoxConfig, CapPlan, Health};
     use testkit::TestBox;
     use testkit::test_box::config;
 
@@ -122,6 +132,22 @@ mod tests {
                 "{error}"
             );
         }
+    }
+
+    #[test]
+    fn a_box_whose_init_serves_no_requests_as_files_is_refused() {
+        let mut config = config();
+        let service = r#"{"name":"model","component":"agent","to":"https://a.example.com","timeout-ms":1000}"#;
+        config.plan.services = vec![serde_json::from_str(service).unwrap()];
+        let checked = |protocol, config: &BoxConfig| {
+            let made = TestBox::new(&BoxConfig { protocol: Some(protocol), ..config.clone() });
+            check_enforced(&open(made.path()).unwrap()).map_err(|error| error.to_string())
+        };
+        checked(FILE_REQUESTS - 1, &config).unwrap();
+        config.plan.caps = vec![CapPlan::Http { timeout_ms: 1000 }];
+        checked(FILE_REQUESTS, &config).unwrap();
+        let refusal = "this box cannot do that: its init speaks protocol 12";
+        assert_eq!(checked(FILE_REQUESTS - 1, &config), Err(refusal.to_owned()));
     }
 
     #[test]

@@ -40,7 +40,12 @@ impl Supervisor {
                     self.clients.send(client, &failed("change the box's rules", &reason), None);
                 }
             }
-            FromClient::Rules { .. } => {}
+            FromClient::Publish { client, port } if self.clients.knows(client) => {
+                if let Err(reason) = self.publish(port) {
+                    self.clients.send(client, &failed("publish a port", &reason), None);
+                }
+            }
+            FromClient::Rules { .. } | FromClient::Publish { .. } => {}
             FromClient::HandOver { client } => {
                 if let Err(reason) = self.hand_over(client) {
                     self.clients.send(client, &failed(HAND_OVER, &reason), None);

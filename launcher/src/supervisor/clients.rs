@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use box_contract::wire::{
     CLIENT_PROTOCOL, ClientMessage, FRAME_COST, Follow, Frames, GuestMessage, HostMessage,
-    RuleChange, TakeOver,
+    PublishPort, RuleChange, TakeOver,
 };
 use host_fs::OsError;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, Interest};
@@ -54,6 +54,8 @@ pub(super) enum FromClient {
     Asked { client: u64, message: HostMessage },
     /// A client has sent changes of the rules for the box's filter.
     Rules { client: u64, rules: RuleChange },
+    /// A client asks for a published port.
+    Publish { client: u64, port: PublishPort },
     /// A client, the supervisor of a box that replaces this one, asks for the sockets of the published ports.
     HandOver { client: u64 },
     /// That client now has this box's name and accepts the clients of its ports.
@@ -331,6 +333,10 @@ fn asked(client: u64, rest: &mut &[u8]) -> io::Result<Option<FromClient>> {
         Ok(Some(ClientMessage::Rules(rules))) => {
             *rest = own;
             Ok(Some(FromClient::Rules { client, rules }))
+        }
+        Ok(Some(ClientMessage::Publish(port))) => {
+            *rest = own;
+            Ok(Some(FromClient::Publish { client, port }))
         }
         Ok(Some(ClientMessage::HandOver(_))) => {
             *rest = own;

@@ -4,14 +4,17 @@ use std::collections::BTreeSet;
 use std::future::pending;
 use std::time::Instant;
 
-use box_contract::wire::{Denied, Follow, GuestMessage, RuleChange};
+use box_contract::wire::{
+    Connect, Denied, Follow, GuestMessage, HostMessage, PublishPort, RuleChange,
+};
 use box_contract::{NetworkMode, PeerPlan};
 use egress_proxy::{Decision, is_own};
 use egress_rules::{Local, Rules, USUAL_PORTS};
 
 use super::Supervisor;
 use crate::boxes::Record;
-use crate::network::Network;
+use crate::network::{Network, NetworkError, Published};
+use crate::streams::attached::MAX_ATTACHED;
 
 /// How many different denials of a run are sent to clients.
 const MAX_TOLD: usize = 100;
@@ -96,6 +99,30 @@ impl Supervisor {
             (record.network, record.network_local) = (plan, local);
         });
         noted.map_err(|error| format!("they hold, but could not be noted: {error}"))
+    }
+
+    /// Publishes a port of a component. Later starts of the box publish it, too, because the record has it.
+    pub(super) fn publish(
+        &mut self,
+        PublishPort { host, guest, component }: PublishPort,
+    ) -> Result<(), String> {
+        if self.kill_at.is_some() || self.successor.is_some() || self.retiring.is_some() {
+            return Err("it is being stopped or replaced".to_owned());
+        }
+        let none = "it was started without a network and without ports, so its first one has to be given at a start, with `-p`";
+        let network = self.machine.network.as_mut().ok_or(none)?;
+        if network.published.len() >= MAX_ATTACHED {
+            return Err(format!("it publishes {MAX_ATTACHED} ports, the most that it may"));
+        }
+        let wanted = Published { host, guest, component, declared: false };
+        let published = network.publish(&wanted).map_err(|error| match error {
+            NetworkError::Port { at, source } => format!("{at}: {source}"),
+            error => error.to_string(),
+        })?;
+        // A component whose programs need no network is connected now.
+        self.machine.tell(&HostMessage::Connect(Connect { component }));
+        let noted = self.entry.update(|record| record.published.push(published));
+        noted.map_err(|error| format!("it is published, but could not be noted: {error}"))
     }
 
     /// Counts a denial, and sends it once to the clients that follow the agent's output.

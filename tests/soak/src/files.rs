@@ -1,13 +1,8 @@
 //! Soaks a share with very many files, in a box that lists, reads, changes and watches them.
 
-use std::process::ExitCode;
 use std::time::Duration;
 
-use testbed::prerequisites::{for_virtual_host, with_busybox};
-use testbed::{KitError, VirtualHost, Workspace};
-use tool_output::say;
-
-use super::{BOX, Outcome, deaf_box};
+use super::{Outcome, run_script};
 
 /// The number of files in one directory.
 const EACH: u32 = 1000;
@@ -36,17 +31,9 @@ more() { echo more; }
 [ $(find many/new -type f | wc -l) = $((all + 1)) ]"#;
 
 pub(super) fn run(count: u32) -> Outcome {
-    let workspace = Workspace::find();
-    let scratch = tempfile::tempdir().map_err(KitError::file("make", &std::env::temp_dir()))?;
-    let (programs, bundle) = deaf_box(&workspace, scratch.path())?;
-    let kernel = say::watch(|| for_virtual_host(&workspace, &mut say::note))?;
-    let host = with_busybox(VirtualHost::new(&kernel, &programs.boxlaunch), &workspace)?;
-    let host = host.disk(&bundle, BOX).file(&programs.watcher, "/tools/watcher");
     let dirs = count.div_ceil(EACH);
     let script = format!("dirs={dirs} all={}\n{SCRIPT}", dirs * EACH);
-    let machine = host.machine()?;
-    let output = host.memory(MEMORY).time_limit(MAX_TIME).run(&["sh", "-c", &script])?;
-    let message = [output.stderr, output.stdout].concat();
-    say::result(&format!("{}\non {machine}", String::from_utf8_lossy(&message).trim_end()));
-    Ok(if output.status == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    run_script(&script, MEMORY, MAX_TIME, |host, programs| {
+        host.file(&programs.watcher, "/tools/watcher")
+    })
 }

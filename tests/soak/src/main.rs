@@ -1,9 +1,10 @@
-//! Starts or stops a box hundreds of times, or uses very many files in one, to find rare faults.
+//! Starts or stops a box hundreds of times, uses very many files in one, or runs many environments, to find rare faults.
 //!
 //! `cargo run -p boxbuild-soak -- --help` prints the options. All boxes run on the virtual host. All output is printed with
 //! [`say`].
 #![forbid(unsafe_code)]
 
+mod environments;
 mod files;
 mod starts;
 mod stops;
@@ -11,9 +12,10 @@ mod stops;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser;
-use testbed::prerequisites::{bare_target, for_demo};
+use testbed::prerequisites::{bare_target, for_demo, for_virtual_host, with_busybox};
 use testbed::{Artefacts, KitError, Result, VirtualHost, Workspace, deaf, hello, program};
 use tool_output::say;
 
@@ -21,7 +23,8 @@ const HELP: &str = "\
 Examples:
   cargo run -p boxbuild-soak -- --starts 1000
   cargo run -p boxbuild-soak -- --stops 100
-  cargo run -p boxbuild-soak -- --files 100000";
+  cargo run -p boxbuild-soak -- --files 100000
+  cargo run -p boxbuild-soak -- --environments 20";
 
 /// The path of the box on the virtual host.
 const BOX: &str = "/deaf";
@@ -34,8 +37,8 @@ const SHIFT: usize = 4096;
 /// The result of a soak: the exit code, or the error that prevented the soak.
 type Outcome = Result<ExitCode>;
 
-/// Start a box hundreds of times on the virtual host, or stop one as often, or give one very many files; fails unless it
-/// succeeds each time.
+/// Start a box hundreds of times on the virtual host, or stop one as often, give one very many files, or run many
+/// environments; fails unless it succeeds each time.
 #[derive(Debug, Parser)]
 #[command(name = "boxbuild-soak", bin_name = "cargo run -p boxbuild-soak --", after_help = HELP)]
 struct Options {
@@ -55,12 +58,17 @@ struct Options {
     #[arg(long, value_name = "COUNT", conflicts_with_all = ["bundle", "starts", "stops"],
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     files: Option<u32>,
+    /// How many environments run at the same time, each with a project of its own, instead.
+    #[arg(long, value_name = "COUNT", conflicts_with_all = ["bundle", "starts", "stops", "files"],
+          value_parser = clap::value_parser!(u32).range(1..=100))]
+    environments: Option<u32>,
 }
 
 fn main() -> ExitCode {
     say::exit_code(match Options::parse() {
         Options { stops: Some(times), .. } => stops::run(times),
         Options { files: Some(count), .. } => files::run(count),
+        Options { environments: Some(count), .. } => environments::run(count),
         Options { bundle, starts, .. } => starts::run(bundle.as_deref(), starts),
     })
 }
@@ -72,6 +80,26 @@ fn deaf_box(workspace: &Workspace, folder: &Path) -> Result<(Artefacts, PathBuf)
     let programs = say::step("compiling", || Artefacts::build(workspace))?;
     let bundle = say::step("building the box", || build(workspace, &programs, &guest, folder))?;
     Ok((programs, bundle))
+}
+
+/// Runs a script on a virtual host with that box, and prints its output. `more` adds to the host.
+fn run_script(
+    script: &str,
+    memory: u32,
+    limit: Duration,
+    more: impl FnOnce(VirtualHost, &Artefacts) -> VirtualHost,
+) -> Outcome {
+    let workspace = Workspace::find();
+    let scratch = tempfile::tempdir().map_err(KitError::file("make", &std::env::temp_dir()))?;
+    let (programs, bundle) = deaf_box(&workspace, scratch.path())?;
+    let kernel = say::watch(|| for_virtual_host(&workspace, &mut say::note))?;
+    let host = with_busybox(VirtualHost::new(&kernel, &programs.boxlaunch), &workspace)?;
+    let host = more(host.disk(&bundle, BOX), &programs);
+    let machine = host.machine()?;
+    let output = host.memory(memory).time_limit(limit).run(&["sh", "-c", script])?;
+    let message = [output.stderr, output.stdout].concat();
+    say::result(&format!("{}\non {machine}", String::from_utf8_lossy(&message).trim_end()));
+    Ok(if output.status == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Builds the box whose agent ignores SIGTERM, and returns its directory.

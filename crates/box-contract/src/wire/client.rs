@@ -1,18 +1,19 @@
 //! The messages that only a client of a running box's supervisor sends, over the supervisor's Unix socket.
 //!
 //! A client first sends a [`Greeting`], and then the [`HostMessage`](super::HostMessage)s that the supervisor sends to
-//! init, a [`RuleChange`], or the requests of a box that replaces this one: [`HandOver`] and [`TakeOver`]. Each connection may have one command, whose id the supervisor chooses. The supervisor
-//! answers with [`GuestMessage`](super::GuestMessage)s, which identify each program by its
+//! init, a [`RuleChange`], a [`PublishPort`], or the requests of a box that replaces this one: [`HandOver`] and [`TakeOver`]. Each
+//! connection may have one command, whose id the supervisor chooses. The supervisor answers with [`GuestMessage`](super::GuestMessage)s, which identify each program by its
 //! [`ProgramId`](super::ProgramId). A client grants no credit for output: backpressure works because the supervisor
 //! grants init credit only for output that the client has read.
 
 use std::io::{self, Read, Write};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::frame::{Body, invalid, read_frame, write_frame};
-use crate::{NetworkPlan, PeerPlan};
+use crate::{ComponentName, NetworkPlan, PeerPlan};
 
 /// The version of the protocol between a supervisor and its clients.
 pub const CLIENT_PROTOCOL: u32 = 1;
@@ -30,6 +31,8 @@ messages! {
         /// Tells the supervisor that the client, another box's supervisor, now has the box's name and accepts the clients of
         /// its ports. The supervisor answers with [`Handed`](super::GuestMessage::Handed), and ends its box.
         132 => TakeOver(TakeOver),
+        /// Publishes a port of a component.
+        133 => Publish(PublishPort),
     }
 }
 
@@ -63,6 +66,18 @@ impl TakeOver {
     pub const fn drain(&self) -> Duration {
         Duration::from_millis(self.drain_ms as u64)
     }
+}
+
+/// The request to publish a port of a component while the box runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PublishPort {
+    /// The address to which clients connect on the host. If the port is 0, the kernel chooses one.
+    pub host: SocketAddr,
+    /// The TCP port on the component's loopback interface.
+    pub guest: u16,
+    /// The component whose port it is.
+    pub component: ComponentName,
 }
 
 /// The answer to a [`HandOver`] or a [`TakeOver`].

@@ -191,6 +191,9 @@ pub enum Builtin {
     Pack,
     /// Unpacks a tar archive from standard input to a path.
     Unpack,
+    /// Reads an [`ImageFile`](super::ImageFile) as JSON from each line of standard input, and writes the
+    /// [`HiddenFiles`](super::HiddenFiles) to standard output.
+    Hidden,
     /// Manages loaded skills. Only the host may run it. It runs outside the components.
     Skills(SkillTask),
 }

@@ -55,7 +55,7 @@ use frame::{Body, invalid, read_frame, write_frame};
 use program_id::one_byte;
 
 /// The version of this protocol. A host refuses an init with a later version.
-pub const PROTOCOL: u32 = 12;
+pub const PROTOCOL: u32 = 13;
 /// The oldest protocol version of the boxes that a host runs. See [`HostMessage::since`].
 pub const OLDEST_PROTOCOL: u32 = 2;
 
@@ -66,7 +66,7 @@ pub const fn is_spoken(protocol: u32) -> bool {
 
 /// The text in the box-init program by which `boxbuild` recognizes the program. It contains the versions of this protocol
 /// and of the format ([`FORMAT_EPOCH`](crate::manifest::FORMAT_EPOCH)).
-pub const INIT_MARK: &str = "boxbuild box-init for protocol 12 and format epoch 4";
+pub const INIT_MARK: &str = "boxbuild box-init for protocol 13 and format epoch 4";
 
 /// Declares the messages of one direction, each with the kind and the body of its frame.
 macro_rules! messages {
@@ -154,6 +154,7 @@ messages! {
 mod client;
 mod command;
 mod event;
+mod hidden;
 mod mounts;
 mod network;
 mod output;
@@ -165,7 +166,8 @@ mod variable;
 mod words;
 
 pub use client::{
-    CLIENT_PROTOCOL, ClientMessage, Follow, Greeting, HandOver, Handed, RuleChange, TakeOver,
+    CLIENT_PROTOCOL, ClientMessage, Follow, Greeting, HandOver, Handed, PublishPort, RuleChange,
+    TakeOver,
 };
 pub use command::{
     Builtin, Exec, Exited, Input, InputEnd, Resize, SkillTask, TaskResult, TerminalSize,
@@ -173,6 +175,7 @@ pub use command::{
 };
 pub use event::{Caller, GuestEvent, GuestEventKind, Trajectory};
 pub use frame::Frames;
+pub use hidden::{HiddenFiles, ImageFile, MAX_HIDDEN};
 pub use mounts::{
     FilePart, HostFile, HostSocket, MAX_DEVICES, MAX_FILES_BYTES, MOUNTS_FOLLOW, Mount,
     MountSource, Mounts, NO_MOUNTS, READ_ONLY_TAG, WRITABLE_TAG, devices, writable_tag,
@@ -289,6 +292,7 @@ impl HostMessage {
     /// Returns the first supported protocol version that has this message.
     pub fn since(&self) -> u32 {
         match self {
+            Self::Exec(Exec { builtin: Some(Builtin::Hidden), .. }) => 13,
             Self::Exec(exec) if !exec.is_short() => 10,
             Self::Variable(_) => 8,
             Self::Mounts(mounts) if !mounts.sockets.is_empty() => 11,

@@ -23,7 +23,7 @@ fn the_mark_of_box_init_names_the_versions() {
 #[test]
 fn a_host_speaks_its_protocol_and_older_ones() {
     let spoken: Vec<u32> = (0..=PROTOCOL + 2).filter(|it| is_spoken(*it)).collect();
-    assert_eq!(spoken, [OLDEST_PROTOCOL, 3, 4, 5, 6, 7, 8, 9, 10, 11, PROTOCOL]);
+    assert_eq!(spoken, [OLDEST_PROTOCOL, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, PROTOCOL]);
 }
 
 #[test]

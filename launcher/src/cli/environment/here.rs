@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use box_contract::ErrorCode;
 use boxlaunch::boxes::{Boxes, Record};
 use host_fs::OsError;
-use safe_text::shown;
+use safe_text::{shell_word, shown};
 
 use crate::cli::error::Failure;
 
@@ -42,6 +42,27 @@ pub(in crate::cli) fn names_of(boxes: &Boxes, names: &[String]) -> Result<Vec<St
         return Ok(vec![named(boxes, None)?]);
     }
     names.iter().map(|it| named(boxes, Some(it))).collect()
+}
+
+/// Returns the record of a box, found by [`named`]. If no box has this name, and the current directory has an environment, the help says
+/// how the command is written for that one. `command` has the word `.` instead of a name.
+pub(in crate::cli) fn record_or_tip(
+    boxes: &Boxes,
+    name: Option<&str>,
+    command: impl FnOnce(&str) -> String,
+) -> Result<Record, Failure> {
+    let error = match record_at(boxes, name) {
+        Err(error) if error.has(ErrorCode::BoxNotFound) => error,
+        found => return found,
+    };
+    let Some((word, environment)) = name.zip(around(boxes)?.map(|it| it.name)) else {
+        return Err(error);
+    };
+    let help = format!(
+        "`boxlaunch ps -a` lists all boxes; for {environment}, the environment of this project: `{}`",
+        command(&shell_word(word))
+    );
+    Err(Failure::new((ErrorCode::BoxNotFound, shown(&help)), error.message()))
 }
 
 /// Returns the record of a box, found by [`named`].

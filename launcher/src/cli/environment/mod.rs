@@ -4,6 +4,7 @@
 mod config;
 mod given;
 mod here;
+mod hidden;
 mod identity;
 mod removal;
 mod reset;
@@ -17,6 +18,7 @@ use box_contract::permissions::Effect;
 use box_contract::{ErrorCode, RunPlan, exit};
 use box_digest::Digest;
 use boxlaunch::boxes::{self, Boxes, Record, RecordError, Snapshot, Snapshots, State};
+use boxlaunch::network::Published;
 use boxlaunch::project::{GitError, Project, ProjectError};
 use checkout::BOXFILES;
 use cli_common::store::{BoxArgument, StoreOption};
@@ -30,13 +32,14 @@ use serde_json::json;
 use vmm::signals::StopSignals;
 
 use super::error::{Failure, usage};
+use super::list::publish;
 use super::repeat::{self, box_of};
-use super::run::{GivenOptions, RunArgs};
+use super::run::{GivenOptions, PublishOption, RunArgs};
 use super::start::check_with;
 use super::terminal::{is_quiet, json_line, notice, print};
 use super::{detach, image, paths, pull};
 
-pub(super) use here::{names_of, record_at};
+pub(super) use here::{names_of, record_at, record_or_tip};
 pub(super) use identity::{GITCONFIG, gitconfig};
 pub(super) use removal::{check_kept, remove_volumes};
 pub(super) use reset::{DownArgs, ResetArgs, down, reset};
@@ -229,8 +232,13 @@ impl Up<'_> {
         if let Some((path, digest)) = self.own_boxfile()? {
             return Ok((path, Some(digest)));
         }
-        let default = config::default_box()?;
-        default.map(|it| (it, None)).ok_or_else(|| self.no_box())
+        let default = config::default_box()?.ok_or_else(|| self.no_box())?;
+        if let Some(path) = config::path().filter(|_| !is_quiet()) {
+            let (subject, path) = (default.display(), path.display());
+            notice(&shown(&format!("boxlaunch: the box is {subject}, from {path}")));
+            notice("\n");
+        }
+        Ok((default, None))
     }
 
     /// Returns the error of a project without a box.
@@ -282,7 +290,7 @@ impl Up<'_> {
 
     /// Starts an environment that has ended.
     fn again(&self, record: &Record) -> Result<u8, Failure> {
-        self.check_given()?;
+        self.check_given(record)?;
         let _alone = self.boxes.updating(&self.name)?;
         let (named, boxfile) = self.next_box(record)?;
         let found = match named {
@@ -300,12 +308,21 @@ impl Up<'_> {
         } else {
             self.check_asked(record, &found)?;
             let mut options = check_with(record, &found.opened)?;
+            let new = self.new_ports(record).unwrap_or_default();
+            options.extend(new.iter().map(|it| format!("--publish={it}")));
             options.retain(|it| !it.starts_with("--boxfile="));
             options.extend(boxfile.map(|it| format!("--boxfile={it}")));
             repeat::command(&found.subject, &self.name, &options, self.args.json)
         };
         start.arg("--again");
-        self.start(start)
+        let before = repeat::exactly(record.digest, &record.directory, &self.args.store);
+        let code = self.start(start)?;
+        let is_changed = code == exit::DONE && record.digest != found.opened.digest;
+        if let Some(before) = before.filter(|_| is_changed && !is_quiet()) {
+            let record = self.boxes.find(&self.name)?;
+            hidden::tell(&record, &before.opened.documents, &found.opened.documents)?;
+        }
+        Ok(code)
     }
 
     /// Returns the next box of an environment, and the digest of the project's Boxfile if that declares it. `None` for the box that it
@@ -332,27 +349,51 @@ impl Up<'_> {
     fn running(&self, record: &Record) -> Result<u8, Failure> {
         let is_plain = !(self.args.forget || self.args.accept || self.args.writable_git);
         let names_other = self.args.subject.is_some() || self.snapshot.is_some();
-        if !self.given.is_empty() || names_other || !is_plain {
+        let new = self.new_ports(record);
+        if new.is_none() || names_other || !is_plain {
             let message = format!("{} runs with the box and the options of its start", self.name);
-            let help = "stop it first: `boxlaunch down`, then `boxlaunch up` with these words";
+            let help = "stop it first: `boxlaunch down`, then `boxlaunch up` with these words; a port can be added while it runs: `boxlaunch up -p`";
             return Err(usage(&message, help));
         }
         let own = self.own_boxfile()?.filter(|_| record.boxfile.is_some());
         if own.is_some_and(|it| record.boxfile != Some(it.1)) && !is_quiet() {
             notice(CHANGED);
         }
+        if let Some(new) = new.filter(|it| !it.is_empty()) {
+            publish(record, &new)?;
+        }
         self.say("running")
     }
 
-    /// Refuses options for an environment that has its own.
-    fn check_given(&self) -> Result<(), Failure> {
-        if self.args.forget || (self.given.is_empty() && !self.args.writable_git) {
+    /// Returns the ports of the command line that the environment does not publish yet. `None` if the command line has other options,
+    /// too.
+    fn new_ports(&self, record: &Record) -> Option<Vec<Published>> {
+        let ports = &self.args.given.published;
+        if ports.len() < self.given.len() {
+            return None;
+        }
+        let new = ports.iter().filter_map(|it| match it {
+            PublishOption::Port(port) => Some(*port),
+            PublishOption::Undeclare | PublishOption::Declared(_) => None,
+        });
+        let has = |new: &Published| {
+            let is_same = |it: &Published| (it.guest, it.component) == (new.guest, new.component);
+            let is_at = |it: &Published| new.host.port() == 0 || it.host == new.host;
+            record.published.iter().any(|it| is_same(it) && is_at(it))
+        };
+        let all: Vec<_> = new.collect();
+        (all.len() == ports.len()).then(|| all.into_iter().filter(|it| !has(it)).collect())
+    }
+
+    /// Refuses options for an environment that has its own. Ports can be added.
+    fn check_given(&self, record: &Record) -> Result<(), Failure> {
+        if self.args.forget || (self.new_ports(record).is_some() && !self.args.writable_git) {
             return Ok(());
         }
         let message = format!("{} has the options of its first start", self.name);
         Err(usage(
             &message,
-            "leave them out; or add --forget, which starts it with those of this command line alone",
+            "leave them out, except -p, which adds a port; or add --forget, which starts it with those of this command line alone",
         ))
     }
 
