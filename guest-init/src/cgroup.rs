@@ -1,8 +1,8 @@
 //! cgroup v2: one leaf per component, `/sys/fs/cgroup/a3s/agent` and `/sys/fs/cgroup/a3s/business`.
 //!
-//! A leaf contains only workloads. The agent's leaf also contains the tasks on skills. Init, the components' holders
-//! and the bridges stay in the root cgroup, the only cgroup that can have processes and children with controllers ([no
-//! internal process constraint](https://docs.kernel.org/admin-guide/cgroup-v2.html#no-internal-process-constraint)). So
+//! A leaf contains workloads. The agent's leaf also contains the tasks on skills, and each leaf the process that sends the
+//! component's requests as files. Init, the components' holders and the bridges stay in the root cgroup, the only cgroup
+//! that can have processes and children with controllers ([no internal process constraint](https://docs.kernel.org/admin-guide/cgroup-v2.html#no-internal-process-constraint)). So
 //! these processes are not charged to a component's limits, and are not killed if a component is out of memory.
 
 use std::fs::{File, OpenOptions};
@@ -114,14 +114,17 @@ impl Leaf {
         }
     }
 
-    /// Returns whether a process of this leaf is alive.
-    pub(crate) fn is_populated(&self) -> bool {
-        counter(&self.read("cgroup.events"), "populated") > 0
+    /// Returns whether a process of this leaf is alive, apart from `except`.
+    pub(crate) fn is_populated(&self, except: Option<Pid>) -> bool {
+        match except {
+            None => counter(&self.read("cgroup.events"), "populated") > 0,
+            Some(_) => pids(&self.read("cgroup.procs")).any(|pid| Some(pid) != except),
+        }
     }
 
-    /// Sends a signal to every process of this leaf. A process that has ended meanwhile is no error.
-    pub(crate) fn signal_all(&self, signal: Signal) {
-        for pid in pids(&self.read("cgroup.procs")) {
+    /// Sends a signal to every process of this leaf, apart from `except`. A process that has ended meanwhile is no error.
+    pub(crate) fn signal_all(&self, signal: Signal, except: Option<Pid>) {
+        for pid in pids(&self.read("cgroup.procs")).filter(|pid| Some(*pid) != except) {
             if let Err(error) = kill(pid, signal)
                 && error != Errno::ESRCH
             {

@@ -3,9 +3,11 @@
 
 pub mod boot;
 mod bridge;
+mod cap_http;
 mod cgroup;
 pub mod channel;
 mod component;
+mod connection;
 pub mod console;
 mod disks;
 pub mod error;
@@ -158,6 +160,7 @@ pub fn run(
     network::shared::set_up(&plan.network)?;
     let task = plan.task.as_ref().map(|it| TaskFiles::make(it, &plan.agent.user)).transpose()?;
     let logs = plan.logs.as_ref().map(|it| Logs::make(it, &plan.agent.user)).transpose()?;
+    cap_http::make_directories(&plan)?;
     let calls =
         plan.business.as_ref().map(|_| serve::calls::listen(&plan.agent.user)).transpose()?;
     let starter = Starter { run: &plan, secrets, host, has_disk };

@@ -58,6 +58,25 @@ unset SSL_CERT_FILE; start untrusted --network-local 127.0.0.1; inside agent unt
 printf short >/tmp/key; start short --network-local 127.0.0.1; sed 's/Bearer.*//' /tmp/api.log
 "#;
 
+/// Uses the API of the page by files alone. `get` prints an answer and removes it.
+const FILES: &str = r#"
+exec 2>&1; printf %s $KEY >/tmp/key; boxlaunch run -q -d --name files --secret MODEL_KEY=file:/tmp/key --network-local 127.0.0.1:8443 /services
+inside() { boxlaunch exec --in "$@"; }
+inside agent files -- sh -c '
+cd /cap/http/model; get() { until [ -e responses/$1 ]; do sleep 0.1; done; tr -d "\r" <responses/$1; rm responses/$1; }; body() { sed "1,/^$/d"; }
+touch /cap/http/x 2>/dev/null || echo only in requests
+printf "GET /echo\nauthorization: own\nx-own: 1\n" >requests/1; get 1 | grep -E "^(200|authorization|x-own)" | sort
+printf "POST /messages\n\nhello\n" >requests/2; get 2 | body
+printf "GET /files\n" >requests/3; get 3 | head -n 1
+echo nonsense >requests/4; get 4
+ln -s /etc/passwd requests/.5; mv requests/.5 requests/5; get 5 | head -n 1
+mkfifo requests/6; : <>requests/6; get 6 | tail -n 1
+{ printf "POST /messages\n\n"; head -c 1500000 /dev/zero | tr "\0" x; } >requests/.7; mv requests/.7 requests/7; get 7 | head -n 1
+printf "POST /messages/stream\n" >requests/8; until grep -q one responses/.8.part 2>/dev/null || [ -e responses/8 ]; do sleep 0.1; done
+printf "POST /messages\n\nmeanwhile\n" >requests/9; get 9 | body; [ -e responses/8 ] || echo not yet; get 8 | body; ls -A requests responses | grep -c "[0-9]"'
+inside business files -- sh -c 'ls /cap 2>/dev/null || echo no files'; boxlaunch stop files; boxlaunch rm files
+"#;
+
 /// Signs with the key of an SSH agent, which begins again elsewhere while the box is stopped.
 const SSH: &str = r#"
 exec 2>&1; serve() { peers --serve-agent $1 >>/tmp/agent.log & agent=$!; until [ -S $1 ]; do sleep 0.1; done; export SSH_AUTH_SOCK=$1; }
@@ -100,6 +119,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     Scenario::default()
         .script(UNHURRIED, "sockets", SOCKETS)
         .script(UNHURRIED, "services", &format!("{API}\n{SERVICES}"))
+        .script(UNHURRIED, "files", &format!("{API}\n{FILES}"))
         .script(UNHURRIED, "page", &page)
         .script(UNHURRIED, "ssh", SSH)
         .script(UNHURRIED, "agent-page", &agent_page)
@@ -175,6 +195,37 @@ fn a_component_uses_an_api_and_never_has_its_credential() {
     POST /v1/messages/count?a=b HTTP/1.1, a credential
     POST /v1/messages HTTP/1.1, a credential
     "#);
+}
+
+#[test]
+#[ignore = "one of the longer boots"]
+fn an_agent_uses_an_api_by_files_alone() {
+    insta::assert_snapshot!(STEPS["files"].stdout, @"
+    files
+    only in requests
+    200
+    authorization: Bearer **********
+    x-own: 1
+    hello
+    403
+    400
+    content-type: text/plain
+
+    the request was not sent: its first line is not METHOD PATH, such as: GET /models
+    400
+    the request was not sent: it is not a file
+    507
+    meanwhile
+    not yet
+    data: one
+
+    data: two
+
+    0
+    no files
+    files
+    files
+    ");
 }
 
 #[test]

@@ -119,6 +119,11 @@ impl Declaration {
         Self { enforced: Enforced::Later, ..self }
     }
 
+    /// Marks the declaration as refused by today's launcher, except for its part `now`.
+    const fn enforced_partly(self, now: &'static str) -> Self {
+        Self { enforced: Enforced::Partly(now), ..self }
+    }
+
     /// Returns whether repeated declarations are a list in TOML. An item is an argument, or a table if the declaration
     /// has properties, too: `allow = ["a.example", { peer = "b.example", port = 22 }]`.
     pub(crate) fn is_listed(&self) -> bool {
@@ -169,6 +174,8 @@ pub(crate) enum Merge {
 pub(crate) enum Enforced {
     /// Today's programs implement the declaration.
     Now,
+    /// The launcher refuses to start a box that has the declaration, except for a part of it. The value describes what works.
+    Partly(&'static str),
     /// The launcher refuses to start a box that has the declaration.
     Later,
 }

@@ -34,6 +34,7 @@ fn overview() -> String {
     let rows = TOP.iter().map(|declaration| {
         let today = match declaration.enforced {
             Enforced::Now => "works",
+            Enforced::Partly(now) => now,
             Enforced::Later => "refused at launch",
         };
         vec![link(declaration), declaration.summary().to_owned(), today.to_owned()]

@@ -137,10 +137,10 @@ pub(crate) static LOGS: Declaration = Declaration::new("logs").with_props(&[
 pub(crate) static CAP: Declaration = Declaration::keyed("cap", "kind", CAP_KIND)
     .with_props(&[
         default_prop("max-connections", Kind::count_to(1024), Number(16)),
-        default_prop("timeout", Kind::Duration, Duration(30_000)),
+        default_prop("timeout", Kind::Duration, Duration(600_000)),
     ])
     .with_children(&[&RELAYS])
-    .enforced_later();
+    .enforced_partly("`http` works; the others are refused at launch");
 
 const CAP_KIND: Kind = Kind::OneOf(&["http", "nostr", "payments", "ws"]);
 

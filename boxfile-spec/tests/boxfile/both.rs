@@ -82,6 +82,7 @@ task "refactor-1" type="code" description="Split the parser" timeout="600s" inpu
     tags "parser" "cleanup"
 }
 logs atif=#false
+service "model" to="https://model.example.com"
 cap "http" timeout="10s"
 cap "nostr" {
     relays "wss://relay.example.com"
@@ -185,6 +186,9 @@ description = "Split the parser"
 timeout = "600s"
 input = '{"a": [1]}'
 tags = ["parser", "cleanup"]
+
+[service.model]
+to = "https://model.example.com"
 
 [cap.http]
 timeout = "10s"

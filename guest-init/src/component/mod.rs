@@ -11,6 +11,7 @@ pub(crate) mod caps;
 pub(crate) mod dev;
 pub(crate) mod exec;
 pub(crate) mod health;
+mod hidden;
 pub(crate) mod holder;
 pub(crate) mod protocol;
 mod readiness;
@@ -25,6 +26,7 @@ use std::cell::RefCell;
 use box_contract::wire::ComponentUsage;
 use box_contract::{ComponentName, ComponentPlan, Namespaces, RunPlan};
 use nix::sched::CloneFlags;
+use nix::sys::signal::Signal;
 use nix::sys::statvfs::{Statvfs, statvfs};
 use nix::unistd::Pid;
 
@@ -54,6 +56,8 @@ pub(crate) struct Component {
     pub(crate) stop_signal: Option<u8>,
     /// Whether the holder has ended, and with it the component.
     pub(crate) is_lost: bool,
+    /// The process that sends the component's requests as files. It is in the component's cgroup.
+    pub(crate) requests: Option<Pid>,
 }
 
 /// Starts components.
@@ -104,7 +108,7 @@ impl Starter<'_> {
         })
         .step_with(|| format!("start the holder of the {}", name.name()))?;
         let stop_signal = plan.stop_signal;
-        Ok(Component { name, holder, link, leaf, stop_signal, is_lost: false })
+        Ok(Component { name, holder, link, leaf, stop_signal, is_lost: false, requests: None })
     }
 }
 
@@ -120,6 +124,16 @@ impl Component {
             Some((Event::Failed(failed), _)) => Err(failed.into()),
             other => Err(format!("its holder ended or said {other:?}")).step_with(step),
         }
+    }
+
+    /// Sends a signal to every workload.
+    pub(crate) fn signal_all(&self, signal: Signal) {
+        self.leaf.signal_all(signal, self.requests);
+    }
+
+    /// Returns whether a workload is alive.
+    pub(crate) fn is_populated(&self) -> bool {
+        self.leaf.is_populated(self.requests)
     }
 
     /// Returns the component's resource usage and limits.

@@ -37,7 +37,7 @@ use crate::disks::{self, ROOTS_DISK};
 use crate::error::{InitError, Step as _};
 use crate::secrets;
 use crate::serve::calls;
-use crate::{logs, task};
+use crate::{cap_http, logs, task};
 
 /// Paths of `/proc` that workloads can read but not write. Paths that do not exist are skipped.
 const READ_ONLY: [&str; 5] = ["proc/sys", "proc/sysrq-trigger", "proc/irq", "proc/bus", "proc/fs"];
@@ -155,6 +155,7 @@ fn fill(root: &Path, args: &HolderArgs<'_>) -> Result<(), InitError> {
     if let (Some(logs), ComponentName::Agent) = (&args.run.logs, args.name) {
         logs::show(logs, root)?;
     }
+    cap_http::show(root, args.run, args.name)?;
     if args.calls {
         for (source, path) in [(boot::SELF, BOX_EXEC_PATH), (calls::SOCKET, EXEC_SOCKET_PATH)] {
             bind_read_only(Path::new(source), &below(path), NO_SUID_DEV)?;

@@ -16,9 +16,9 @@ pub(crate) mod shared;
 mod stream;
 
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
-use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _};
 
 use box_contract::network::{
     DNS_PORT, HTTP_PORT, NETWORK_PORT, PREFIX, SOCKS_PORT, own_address, service_port,
@@ -27,7 +27,6 @@ use box_contract::wire::{GuestNetwork, NetworkHello};
 use box_contract::{ComponentName, NetworkMode, RunPlan};
 use nix::errno::Errno;
 use nix::libc;
-use nix::sched::CloneFlags;
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, VsockAddr, connect, socket};
 use nix::unistd::Pid;
@@ -43,10 +42,6 @@ const BIND_LOW_PORTS: u64 = 1 << 10;
 const MAX_FILES: u64 = 4096;
 /// The prefix length of an address without others, in bits.
 const ALONE: u8 = 32;
-/// The report of the process once it listens. Any other report is the text of an error.
-const READY: &[u8] = b"\0";
-/// The greatest length of an error's text, in bytes.
-const MAX_ERROR: u64 = 4096;
 
 /// All sockets to which the component's programs connect.
 #[derive(Debug, Default)]
@@ -83,36 +78,20 @@ pub(crate) fn start(
     plan: &RunPlan,
     sockets: Vec<SocketDoor>,
 ) -> Result<Pid, InitError> {
-    let step = "start the network";
-    let (reader, writer) = io::pipe().step(step)?;
     let is_apart = plan.component(component.name).is_some_and(|it| it.namespaces.net);
     let own = is_apart.then(|| component.open_network()).transpose()?;
-    // The closure owns the writer and the sockets, so `fork` drops the parent's copies together with the closure.
-    let child = move || {
-        let mut report = File::from(OwnedFd::from(writer));
-        match prepare(component.name, own.as_ref(), (plan, sockets), &mut report) {
-            Ok(server) => {
-                drop(report);
-                server.run()
-            }
-            Err(error) => {
-                drop(report.write_all(error.to_string().as_bytes()));
-                1
-            }
-        }
-    };
-    let pid = sys::fork(CloneFlags::empty(), None, child).step(step)?;
-    let mut output = Vec::new();
-    reader.take(MAX_ERROR).read_to_end(&mut output).step(step)?;
-    if output == READY { Ok(pid) } else { Err(String::from_utf8_lossy(&output)).step(step) }
+    let name = component.name;
+    // The closure owns the sockets, of which the parent then has no copies.
+    let prepare = move |report: &File| prepare(name, own.as_ref(), (plan, sockets), report);
+    sandboxed::start("start the network", None, prepare, server::Server::run)
 }
 
-/// Opens all files that the process needs, reports to init, and drops the privileges.
+/// Opens all files that the process needs, and drops the privileges.
 fn prepare(
     name: ComponentName,
     own: Option<&File>,
     (plan, sockets): (&RunPlan, Vec<SocketDoor>),
-    report: &mut File,
+    report: &File,
 ) -> Result<server::Server, InitError> {
     let kept = sockets.iter().map(|it| it.listener.as_fd()).chain([report.as_fd()]);
     sandboxed::enter(c"box-network", &kept.collect::<Vec<_>>(), own)?;
@@ -124,7 +103,6 @@ fn prepare(
     let hello = GuestNetwork::Hello(NetworkHello { component: name });
     hello.write(&mut host).step("say hello to the host's end of the network")?;
     sandboxed::give_up_privileges(if is_filtered { BIND_LOW_PORTS } else { 0 })?;
-    report.write_all(READY).step("report to init")?;
     Ok(server::Server::new(host, name, doors, plan.network.limits))
 }
 

@@ -1,4 +1,6 @@
+use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::thread::{self, JoinHandle};

@@ -38,7 +38,7 @@ use crate::sockets::SocketDoor;
 use crate::task::{self, TaskFiles};
 use crate::time::{self, Clock, Milestones};
 use crate::wait::{self, Ended};
-use crate::{bridge, network};
+use crate::{bridge, cap_http, network};
 use autostart::Autostart;
 use calls::Calls;
 use input::Input;
@@ -190,7 +190,18 @@ impl Server<'_> {
         let needs = |it: &&Component| needs_network(self.machine.plan, it.name);
         let components = self.machine.components.iter().filter(needs);
         let names: Vec<_> = components.map(|it| it.name).collect();
-        names.into_iter().try_for_each(|name| self.connect(name))
+        names.into_iter().try_for_each(|name| self.connect(name))?;
+        self.serve_files()
+    }
+
+    /// Starts the processes that send requests as files. Their components are connected.
+    fn serve_files(&mut self) -> Result<(), InitError> {
+        for component in &mut self.machine.components {
+            if component.requests.is_none() && !component.is_lost {
+                component.requests = cap_http::start(component, self.machine.plan)?;
+            }
+        }
+        Ok(())
     }
 
     /// Connects a component to the host's end of the network, unless it is connected.
@@ -404,21 +415,29 @@ impl Server<'_> {
         self.begin_autostart();
     }
 
-    /// Reaps init's children. The end of a process that carries connections is an error, because the box would be
-    /// incomplete without it.
+    /// Reaps init's children. The end of a process that carries connections or sends requests is an error, because the box
+    /// would be incomplete without it.
     fn reap(&mut self) -> Result<(), InitError> {
         wait::clear(&self.machine.signals);
         while let Some(Ended { pid, status }) = wait::next_ended() {
             if self.task_has_ended(pid, status) {
                 continue;
             }
-            if let Some(step) = self.machine.carriers.get(&pid) {
+            if let Some(step) = self.missed(pid) {
                 return Err(format!("its process ended with status {status}")).step(step);
             }
             // The end of a holder is handled when its link closes, because its report of the reason can still be
             // unread.
         }
         Ok(())
+    }
+
+    /// Returns the step of an ended process without which the box is incomplete. `None` for another process. Init itself ends
+    /// the processes that send requests together with their component.
+    fn missed(&self, pid: Pid) -> Option<&'static str> {
+        let is_needed = |it: &Component| it.requests == Some(pid) && !it.is_lost;
+        let sends = self.stop.is_none() && self.machine.components.iter().any(is_needed);
+        self.machine.carriers.get(&pid).copied().or_else(|| sends.then_some(cap_http::STEP))
     }
 }
 

@@ -38,7 +38,7 @@ impl Server<'_> {
                 match component.stop_signal.filter(|_| self.programs.contains_key(&own(component)))
                 {
                     Some(signal) => self.signal_each(component, signal),
-                    None => component.leaf.signal_all(Signal::SIGTERM),
+                    None => component.signal_all(Signal::SIGTERM),
                 }
             }
         }
@@ -62,8 +62,8 @@ impl Server<'_> {
     /// SIGKILL has passed.
     pub(super) fn is_stopped(&mut self) -> Result<bool, InitError> {
         let Some(stop) = &mut self.stop else { return Ok(false) };
-        let leaves = || self.machine.components.iter().map(|component| &component.leaf);
-        if self.programs.is_empty() && leaves().all(|leaf| !leaf.is_populated()) {
+        let components = &self.machine.components;
+        if self.programs.is_empty() && !components.iter().any(Component::is_populated) {
             return Ok(true);
         }
         if Instant::now() < stop.deadline {
@@ -73,7 +73,7 @@ impl Server<'_> {
             return Ok(true);
         }
         *stop = Stop { deadline: Instant::now() + REPORTS, killed: true };
-        leaves().try_for_each(crate::cgroup::Leaf::kill)?;
+        components.iter().try_for_each(|it| it.leaf.kill())?;
         Ok(false)
     }
 }

@@ -3,7 +3,7 @@
 //! JUSTIFICATION: PID 1 needs `clone3` into a cgroup, capabilities, seccomp, the time stamp counter and the terminals
 //! of commands. Neither the standard library nor `nix` offers them. Each function is safe to call from a process with
 //! one thread. Every process of init has one thread, except that a bridge starts threads and afterwards calls only
-//! [`accept`], which is safe with threads.
+//! [`accept`], which is safe with threads, and that the process of `cap_http` starts threads and calls none of them.
 #![allow(unsafe_code)]
 
 pub mod mounts;

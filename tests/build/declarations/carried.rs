@@ -21,6 +21,7 @@ task "refactor-1" type="code" description="Split the parser" input=#"{"files":["
     tags "parser" "cleanup"
 }
 logs stdout=#true stderr=#true events=#false atif=#true
+service "model" to="https://model.example.com"
 cap "http" timeout="30s"
 cap "nostr" { relays "wss://relay.example.com"; }
 cap "payments"
@@ -45,6 +46,7 @@ fn everything_is_in_the_plan() {
         let warning = format!("warning: boxlaunch will not start this box: {declared}: ");
         assert!(notes.contains(&warning), "{notes}");
     }
+    assert!(!notes.contains("cap \"http\""), "{notes}");
     let part = |names: &[&str]| {
         let fields = names.iter().map(|name| ((*name).to_owned(), plan[name].clone()));
         serde_json::to_string_pretty(&fields.collect::<serde_json::Map<_, _>>()).unwrap()

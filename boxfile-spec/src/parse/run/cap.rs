@@ -1,4 +1,4 @@
-//! `cap "KIND" …`: the host's services that the guest sees under `/cap`.
+//! `cap "KIND" …`: the host's services that components use through files under `/cap`.
 
 use box_contract::CapPlan;
 
@@ -6,14 +6,15 @@ use crate::errors::DECLARATION_ERRORS;
 use crate::parse::{Children, Reader, names};
 use crate::syntax::tree::Node;
 use crate::{form, schema};
-use diagnostics::{Diagnostic, Sink};
+use diagnostics::Diagnostic;
 
 /// Reads all `cap` declarations, and sorts them by kind.
 pub(in crate::parse) fn read(top: &Children<'_>) -> Vec<CapPlan> {
-    top.keyed(&schema::CAP).into_iter().filter_map(|node| read_one(node, top.sink())).collect()
+    top.keyed(&schema::CAP).into_iter().filter_map(|node| read_one(node, top)).collect()
 }
 
-fn read_one(node: &Node, sink: &Sink) -> Option<CapPlan> {
+fn read_one(node: &Node, top: &Children<'_>) -> Option<CapPlan> {
+    let sink = top.sink();
     let mut reader = Reader::new(node, &schema::CAP, sink);
     let kind: Option<String> = reader.first();
     let children = reader.children();
@@ -27,6 +28,9 @@ fn read_one(node: &Node, sink: &Sink) -> Option<CapPlan> {
     let cap = match kind.as_str() {
         "http" => {
             reader.refuse(&["max-connections"]);
+            if !top.may_have(&schema::SERVICE) {
+                reader.report_missing_error(without_service(node));
+            }
             reader.value("timeout").map(|timeout_ms| CapPlan::Http { timeout_ms })
         }
         "ws" => {
@@ -40,6 +44,12 @@ fn read_one(node: &Node, sink: &Sink) -> Option<CapPlan> {
     };
     reader.finish_line();
     cap
+}
+
+/// Returns the error of a file whose capability `http` has no service to send requests to.
+fn without_service(cap: &Node) -> Diagnostic {
+    let span = cap.args.first().map_or(cap.name.span, |kind| kind.span);
+    DECLARATION_ERRORS.about("cap-service", &form::keyed(cap.syntax, "service", "model"), span)
 }
 
 fn without_relays(relays: &Node, kind: &str) -> Diagnostic {

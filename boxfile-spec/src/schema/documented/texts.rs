@@ -36,7 +36,12 @@ fn in_place(place: &SchemaPlace, text: &str) -> String {
         "box" | "extends" | "profile" => text,
         _ => format!("profile p {{\n{text}\n}}"),
     };
-    let name = if top == "box" { "" } else { "box b" };
+    let name = match top {
+        "box" => "",
+        // The capability `http` needs a service.
+        "cap" => "box b\nservice own to=\"https://own.example\"",
+        _ => "box b",
+    };
     format!(
         "{name}\nagent {{ image \"oci:i\"; }}\nbusiness {{ image \"oci:i\"; }}\nlayout merged\n{text}\n"
     )

@@ -33,8 +33,8 @@ const BLOCKS: [(&str, &str, &str, &str); 8] = [
 ];
 
 /// The base file of every example. It has the declarations that an example lacks to be complete.
-const BASE: &str =
-    "box \"b\"\nagent { image \"oci:i\"; }\nbusiness { image \"oci:j\"; }\nlayout \"merged\"\n";
+const BASE: &str = "box \"b\"\nagent { image \"oci:i\"; }\nbusiness { image \"oci:j\"; }\nlayout \"merged\"\n\
+                    service \"own\" to=\"https://own.example\"\n";
 
 /// The example of a declaration, inside the blocks that it needs, in both syntaxes.
 struct Example {

@@ -21,7 +21,7 @@ const LINES: [&str; 16] = [
     "network \"filtered\" { allow \"b.example\" \"a.example\"; }",
     "secret \"T\"",
     "cap \"ws\"",
-    "cap \"http\"",
+    "cap \"http\"\nservice \"s\" to=\"https://s.example\"",
     "sandbox \"ci\" { writable \"/b\" \"/a\"; }",
     "budget total=\"1s\"",
 ];
@@ -29,7 +29,7 @@ const LINES: [&str; 16] = [
 #[test]
 fn the_canonical_form_of_a_box() {
     let text =
-        good("box b\nagent { image \"oci:i\"; }\nsecret T path=\"/t\"\ncap http\n").canonical();
+        good("box b\nagent { image \"oci:i\"; }\nsecret T path=\"/t\"\ncap payments\n").canonical();
     assert_snapshot!(text.replace(",\"", ",\n\""), @r#"
     {"name":"b",
     "platforms":["linux/amd64"],
@@ -81,7 +81,7 @@ fn the_canonical_form_of_a_box() {
     "delivery":{"file":{"path":"/t"}}}],
     "task":null,
     "logs":null,
-    "caps":[{"http":{"timeout-ms":30000}}],
+    "caps":["payments"],
     "sandbox":null,
     "budget":{"total":5000},
     "kernel":null}

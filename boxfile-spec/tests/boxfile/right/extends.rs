@@ -89,7 +89,7 @@ fn a_variable_that_is_given_at_launch_is_fixed_and_opened_again() {
 #[test]
 fn keyed_declarations_merge_by_their_keys() {
     let base = format!(
-        "{BASE}skill a path=a mode=mount\nskill b path=b\nshare x guest=\"/x\" access=rw\ncap http timeout=\"1s\"\n"
+        "{BASE}skill a path=a mode=mount\nskill b path=b\nshare x guest=\"/x\" access=rw\ncap payments\n"
     );
     let boxfile = over(&base, "skill b path=c\nskill c path=d\nshare x guest=\"/y\"\ncap ws\n");
     let skills: Vec<_> =

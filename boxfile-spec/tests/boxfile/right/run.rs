@@ -282,13 +282,15 @@ fn logs_are_all_on_but_for_those_that_are_off() {
 /// Covers OAN-33 to OAN-38.
 #[test]
 fn every_capability() {
+    let service = "service s to=\"https://s.example\"\n";
+    let file = |lines: &str| file(&format!("{service}{lines}"));
     let caps = file(
         "cap ws\ncap payments\ncap http\ncap nostr { relays \"wss://b.example\" \"ws://a.example/x\" \"wss://b.example\"; }",
     )
     .caps;
     let relays = strings(&["ws://a.example/x", "wss://b.example"]);
     let expected = [
-        CapPlan::Http { timeout_ms: 30_000 },
+        CapPlan::Http { timeout_ms: 600_000 },
         CapPlan::Nostr { relays },
         CapPlan::Payments,
         CapPlan::Ws { max_connections: 16 },

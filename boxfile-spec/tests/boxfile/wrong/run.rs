@@ -353,7 +353,8 @@ cap "payments" max-connections=2"#), @r#"
     assert_snapshot!(file_errors(r#"cap "http" {
     relays "wss://relay.example.com"
 }
-cap "http""#), @r#"
+cap "http"
+service "s" to="https://s.example""#), @r#"
     error: the capability `http` has no relays
       --> Boxfile:4:5
        |
@@ -391,6 +392,15 @@ cap "http""#), @r#"
        |                                        ^^^^^^^^^^^^^^^^^^^ without a scheme
        |
        = help: write "wss://relay.example.com"
+    "#);
+    assert_snapshot!(file_errors("cap \"http\""), @r#"
+    error: without a `service`, the capability `http` has nothing to send requests to
+      --> Boxfile:3:5
+       |
+     3 | cap "http"
+       |     ^^^^^^ without `service`
+       |
+       = help: declare one, such as `service "model"`
     "#);
 }
 

@@ -256,7 +256,9 @@ fn logs(LogsPlan { stdout, stderr, events, atif }: &LogsPlan) -> Permission {
 fn cap(plan: &CapPlan) -> Permission {
     let text = match plan {
         CapPlan::Ws { max_connections } => format!("{max_connections} connections"),
-        CapPlan::Http { timeout_ms } => format!("requests of at most {timeout_ms} ms"),
+        CapPlan::Http { timeout_ms } => {
+            format!("requests to the services of the box, as files, of at most {timeout_ms} ms")
+        }
         CapPlan::Nostr { relays } => relays.join(", "),
         CapPlan::Payments => "invoices".to_owned(),
     };
@@ -358,7 +360,7 @@ mod tests {
             "task t1         Look.",
             "logs            stdout, stderr, atif",
             "cap ws          16 connections",
-            "cap http        requests of at most 30000 ms",
+            "cap http        requests to the services of the box, as files, of at most 30000 ms",
             "cap nostr       wss://relay.example.org",
             "cap payments    invoices",
             "sandbox         rules for commands in the business component",

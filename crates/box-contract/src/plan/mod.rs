@@ -36,7 +36,7 @@ pub use resources::{
     VolumePlan,
 };
 pub use sandbox::{SandboxFallback, SandboxPlan, SandboxPreset};
-pub use services::{CredentialPlan, ServicePlan};
+pub use services::{CAP_PATH, CredentialPlan, ServicePlan};
 pub use ssh_agent::{SSH_AGENT_SOCKET, SSH_AGENT_VARIABLE, SshAgentPlan};
 pub use unsupported::Unsupported;
 

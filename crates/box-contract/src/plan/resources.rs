@@ -291,7 +291,7 @@ pub struct LogsPlan {
     pub atif: bool,
 }
 
-/// A service of the host that the agent uses through files in `/cap`.
+/// A service of the host that components use through files in `/cap`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
 pub enum CapPlan {
@@ -300,9 +300,9 @@ pub enum CapPlan {
         /// The maximum number of open connections.
         max_connections: u32,
     },
-    /// `/cap/http`: HTTP requests.
+    /// `/cap/http`: requests to the [services](super::ServicePlan) of the component.
     Http {
-        /// The time limit of a request, in milliseconds.
+        /// The time limit of a request and its answer, in milliseconds.
         timeout_ms: u64,
     },
     /// `/cap/nostr`: signing, publishing and reading of Nostr events.

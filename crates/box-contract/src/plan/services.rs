@@ -1,9 +1,14 @@
 //! HTTP APIs that components reach through the host, which keeps their credentials.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
-use super::{ComponentName, PeerPlan, RunPlan};
+use super::{CapPlan, ComponentName, PeerPlan, RunPlan};
 use crate::rules::ServiceUrl;
+
+/// The directory in a component for the capabilities that it uses as files ([`CapPlan`]).
+pub const CAP_PATH: &str = "/cap";
 
 /// An HTTP API that a component reaches through the host. The host adds the credentials and speaks TLS to the API.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,5 +61,15 @@ impl RunPlan {
         component: ComponentName,
     ) -> impl Iterator<Item = (u16, &ServicePlan)> {
         (0..).zip(&self.services).filter(move |(_, it)| it.component == component)
+    }
+
+    /// Returns the time limit of a component's requests as files. `None` if the component cannot make such requests: the plan
+    /// does not have the capability `http`, or the component has no HTTP API.
+    pub fn file_requests(&self, component: ComponentName) -> Option<Duration> {
+        self.services_of(component).next()?;
+        self.caps.iter().find_map(|cap| match cap {
+            CapPlan::Http { timeout_ms } => Some(Duration::from_millis(*timeout_ms)),
+            CapPlan::Ws { .. } | CapPlan::Nostr { .. } | CapPlan::Payments => None,
+        })
     }
 }

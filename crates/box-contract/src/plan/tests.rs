@@ -97,10 +97,7 @@ fn every_declaration_reads_back() {
 #[test]
 fn every_declaration_that_is_not_enforced_is_named() {
     let plan = grown(GROWN);
-    assert_eq!(
-        declared(&plan),
-        ["cap \"ws\"", "cap \"http\"", "cap \"nostr\"", "cap \"payments\"", "sandbox",]
-    );
+    assert_eq!(declared(&plan), ["cap \"ws\"", "cap \"nostr\"", "cap \"payments\"", "sandbox"]);
 }
 
 #[test]

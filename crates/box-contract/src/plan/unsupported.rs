@@ -11,7 +11,6 @@ use super::{CapPlan, ComponentName, NetworkMode, NetworkPlan, RunPlan};
 /// The reason for declarations that a later version may enforce.
 const NOT_YET: &str = "not supported yet";
 /// The reasons why no box has these capabilities.
-const NO_FILES: &str = "not supported yet: `service` gives a component the API at an address, with its key on the host";
 const NO_WEBSOCKETS: &str = "not supported: a program reaches a WebSocket server through `network \"filtered\"`, with the \
                              server's name in `allow`";
 const NO_NOSTR: &str = "not supported: the key that signs events would need a place on the host; a program that has its own \
@@ -56,7 +55,7 @@ impl RunPlan {
         found.extend(
             ComponentName::ALL.into_iter().filter_map(|name| self.unreachable_network(name)),
         );
-        found.extend(caps.iter().map(cap));
+        found.extend(caps.iter().filter_map(cap));
         found.extend(one(sandbox.is_some(), "sandbox", NOT_YET));
         found
     }
@@ -105,14 +104,15 @@ fn named(declaration: &str, name: &str, lacks: &'static str) -> Unsupported {
     Unsupported { declaration: format!("{declaration} {name:?}"), lacks }
 }
 
-fn cap(plan: &CapPlan) -> Unsupported {
+/// Returns an entry for a capability that no box has.
+fn cap(plan: &CapPlan) -> Option<Unsupported> {
     let lacks = match plan {
-        CapPlan::Http { .. } => NO_FILES,
+        CapPlan::Http { .. } => return None,
         CapPlan::Ws { .. } => NO_WEBSOCKETS,
         CapPlan::Nostr { .. } => NO_NOSTR,
         CapPlan::Payments => NO_PAYMENTS,
     };
-    named("cap", plan.name(), lacks)
+    Some(named("cap", plan.name(), lacks))
 }
 
 fn reached(network: &NetworkPlan) -> Option<Unsupported> {

@@ -2,12 +2,13 @@
 
 mod grpc;
 
-use std::io::{self, Error, ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::io::{self, Error, ErrorKind, Read as _, Write as _};
+use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use box_contract::Health;
 
+use crate::connection::Connection;
 use grpc::Check;
 
 /// The time limit of one check, from the connection to the end of the answer.
@@ -52,40 +53,8 @@ fn call(port: u16, check: &Check) -> Result<(), String> {
 }
 
 fn connect(port: u16) -> io::Result<Connection> {
-    let end = Instant::now() + ANSWER_TIMEOUT;
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let stream = TcpStream::connect_timeout(&address, ANSWER_TIMEOUT)?;
-    stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
-    Ok(Connection { stream, end })
-}
-
-/// A connection with one deadline for all reads together. A server that sends its answer in small pieces gets no more
-/// time.
-struct Connection {
-    stream: TcpStream,
-    end: Instant,
-}
-
-impl Read for Connection {
-    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        let left = self.end.saturating_duration_since(Instant::now());
-        // A read timeout of zero would be no limit.
-        if left.is_zero() {
-            return Err(ErrorKind::TimedOut.into());
-        }
-        self.stream.set_read_timeout(Some(left))?;
-        self.stream.read(to)
-    }
-}
-
-impl Write for Connection {
-    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
-        self.stream.write(data)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+    let deadline = Instant::now() + ANSWER_TIMEOUT;
+    Connection::open((Ipv4Addr::LOCALHOST, port).into(), deadline)
 }
 
 /// Sends a request and returns the beginning of the answer: the version and the status.

@@ -121,6 +121,9 @@ pub enum PlanError {
         /// The fault, and how to fix it.
         reason: &'static str,
     },
+    /// No component could use the capability `http`. The value is the fault, and how to fix it.
+    #[error("its `cap \"http\"`: {0}")]
+    Cap(&'static str),
     /// No component could use the host's SSH agent. The value is the fault, and how to fix it.
     #[error("its ssh-agent: {0}")]
     SshAgent(&'static str),

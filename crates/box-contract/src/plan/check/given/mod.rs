@@ -38,6 +38,7 @@ impl RunPlan {
             .or_else(|| self.wrong_skill())
             .or_else(|| wrong_network(&self.network))
             .or_else(|| self.wrong_service())
+            .or_else(|| self.wrong_cap())
             .or_else(|| self.wrong_ssh_agent())
             .or_else(|| self.wrong_publish())
             .or_else(|| self.wrong_task())

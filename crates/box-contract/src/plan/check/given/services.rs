@@ -1,13 +1,34 @@
 //! Checks the HTTP APIs that a box reaches through the host.
 
 use crate::plan::check::PlanError;
-use crate::plan::{CredentialPlan, RunPlan, SecretDelivery, ServicePlan};
+use crate::plan::{CapPlan, CredentialPlan, RunPlan, SecretDelivery, ServicePlan};
 use crate::rules::{
     MAX_SERVICE_HEADERS, MAX_SERVICE_RULES, MAX_SERVICES, MAX_TIMEOUT, NAME_FORM, RequestRule,
     ServiceUrl, is_credential_header, is_credential_prefix, is_name, is_variable,
 };
 
+const WRONG_TIME: &str = "its time limit is not between 1 ms and a day";
+
 impl RunPlan {
+    /// Finds the fault of the capability `http`. [`RunPlan::unsupported`] has the others.
+    pub(super) fn wrong_cap(&self) -> Option<PlanError> {
+        let mut limits = self.caps.iter().filter_map(|cap| match cap {
+            CapPlan::Http { timeout_ms } => Some(*timeout_ms),
+            CapPlan::Ws { .. } | CapPlan::Nostr { .. } | CapPlan::Payments => None,
+        });
+        let limit = limits.next()?;
+        let reason = if limits.next().is_some() {
+            "it is there twice"
+        } else if self.services.is_empty() {
+            "the box has no service to send requests to; declare a `service`"
+        } else if !is_time_limit(limit) {
+            WRONG_TIME
+        } else {
+            return None;
+        };
+        Some(PlanError::Cap(reason))
+    }
+
     /// Finds the first HTTP API that the host could never serve.
     pub(super) fn wrong_service(&self) -> Option<PlanError> {
         let mut before: Option<&str> = None;
@@ -40,8 +61,8 @@ impl RunPlan {
             Some("it is for a business application, and the box has none")
         } else if headers.len() > MAX_SERVICE_HEADERS || allow.len() > MAX_SERVICE_RULES {
             Some("it has more than 8 headers or 64 rules")
-        } else if !(1..=u64::from(MAX_TIMEOUT) * 1000).contains(timeout_ms) {
-            Some("its time limit is not between 1 ms and a day")
+        } else if !is_time_limit(*timeout_ms) {
+            Some(WRONG_TIME)
         } else if !is_sorted {
             Some("its headers are not sorted, or one is there twice")
         } else if allow.iter().any(|it| RequestRule::parse(it).is_none()) {
@@ -71,8 +92,16 @@ impl RunPlan {
     }
 }
 
+/// Returns whether a number of milliseconds limits a request.
+fn is_time_limit(timeout_ms: u64) -> bool {
+    (1..=u64::from(MAX_TIMEOUT) * 1000).contains(&timeout_ms)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use crate::ComponentName;
     use crate::plan::tests::grown;
 
     fn fault(service: &str) -> Option<String> {
@@ -115,5 +144,31 @@ mod tests {
             let found = fault(&service).unwrap_or_default();
             assert!(found.contains(reason), "{service}: {found}");
         }
+    }
+
+    #[test]
+    fn requests_as_files_need_a_service_and_a_time() {
+        let with = |caps: &str, services: &str| {
+            grown(&format!(r#"{{"caps":[{caps}],"services":[{services}]}}"#))
+        };
+        let fault =
+            |caps: &str, services: &str| with(caps, services).wrong_cap().map(|it| it.to_string());
+        let (http, service) = (r#"{"http":{"timeout-ms":1000}}"#, service(r#""env":"A""#));
+        let without =
+            "its `cap \"http\"`: the box has no service to send requests to; declare a `service`";
+        assert_eq!(fault(http, "").as_deref(), Some(without));
+        assert_eq!(fault(r#""payments""#, ""), None);
+        assert_eq!(fault(http, &service), None);
+        let twice = fault(&format!("{http},{http}"), &service).unwrap_or_default();
+        assert!(twice.ends_with("it is there twice"), "{twice}");
+        for time in ["0", "18446744073709551615"] {
+            let cap = format!(r#"{{"http":{{"timeout-ms":{time}}}}}"#);
+            let found = fault(&cap, &service).unwrap_or_default();
+            assert!(found.contains("time limit"), "{time}: {found}");
+        }
+        let plan = with(http, &service);
+        assert_eq!(plan.file_requests(ComponentName::Agent), Some(Duration::from_secs(1)));
+        assert_eq!(plan.file_requests(ComponentName::Business), None);
+        assert_eq!(with("", &service).file_requests(ComponentName::Agent), None);
     }
 }
