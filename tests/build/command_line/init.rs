@@ -4,9 +4,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
 
+use serde_json::json;
+use testbed::Workspace;
 use testkit::images::{Config, Image, Layer};
 
 use crate::checkout::{Checkout, agent_with};
+
+/// The agents of `init --agent`.
+const AGENTS: [&str; 4] = ["codex", "claude-code", "gemini-cli", "opencode"];
 
 /// Makes a checkout with images and a skill, but without a Boxfile.
 fn checkout() -> Checkout {
@@ -344,4 +349,57 @@ fn a_directory_of_skills_without_a_skill_is_not_declared() {
     checkout.result(&["init"]);
     assert!(!checkout.read("Boxfile").contains("skills"));
     good(&checkout);
+}
+
+/// The Boxfiles of examples/agents, which `init --agent` writes.
+#[test]
+fn an_agent_that_people_use() {
+    for name in AGENTS {
+        let checkout = checkout();
+        let notes = checkout.notes(&["init", "--agent", name]);
+        assert_eq!(
+            notes,
+            "wrote Boxfile; run the commands in its first comment, which make the image, and then `boxbuild build`\n"
+        );
+        let example = Workspace::find().path("examples/agents").join(name).join("Boxfile");
+        assert_eq!(checkout.read("Boxfile"), fs::read_to_string(example).unwrap());
+        checkout.result(&["check"]);
+        checkout.result(&["fmt", "--check"]);
+        let report = checkout.run(&["init", "--agent", name, "--force", "--json"]).json();
+        let images = json!([{ "component": "agent", "image": "oci:image" }]);
+        assert_eq!(report, json!({ "name": name, "file": "Boxfile", "images": images }));
+        let again = checkout.fails(&["init", "--agent", name]);
+        assert!(again.contains("there is a Boxfile already"), "{again}");
+    }
+}
+
+#[test]
+fn an_agent_that_is_not_known() {
+    let checkout = checkout();
+    let unknown = checkout.run(&["init", "--agent", "claude"]);
+    assert_eq!(unknown.code, 2);
+    let names = format!("[possible values: {}]", AGENTS.join(", "));
+    assert!(unknown.notes.contains(&names), "{}", unknown.notes);
+    for other in [&["oci:images/agent"][..], &["--name", "mine"], &["--toml"]] {
+        let both = checkout.run(&[&["init", "--agent", "codex"][..], other].concat());
+        assert_eq!(both.code, 2, "{}", both.notes);
+        assert!(both.notes.contains("cannot be used with"), "{}", both.notes);
+    }
+    assert!(!checkout.path("Boxfile").exists());
+}
+
+/// The page of OpenCode has the service of another model.
+#[test]
+fn another_model_for_an_agent() {
+    let checkout = checkout();
+    checkout.result(&["init", "--agent", "opencode"]);
+    let page = Workspace::find().path("examples/agents/opencode/README.md");
+    let page = fs::read_to_string(page).unwrap();
+    let service = page.split("```kdl\n").nth(1).unwrap().split("```").next().unwrap();
+    let text = checkout.read("Boxfile");
+    let (before, after) = text.split_once("service ").unwrap();
+    let (_, after) = after.split_once("}\n").unwrap();
+    checkout.write("Boxfile", format!("{before}{service}{after}"));
+    checkout.edit("Boxfile", "OPENAI_API_KEY=\"on-the-host\"", "ANTHROPIC_API_KEY=\"on-the-host\"");
+    checkout.result(&["check"]);
 }

@@ -9,7 +9,8 @@
 //! denied.
 //!
 //! `peers --serve-api PORT` is an HTTP API with TLS at 127.0.0.1. It prints each request line, and whether the request has a
-//! credential. It answers `/v1/echo` with the request's head, and any other path with the request's body.
+//! credential. It answers `/v1/echo` with the request's head, `/v1/messages/stream` with two events and a pause between them, and any
+//! other path with the request's body.
 //!
 //! `peers --search PID TEXT…` prints which texts are in the memory of a process.
 //!
@@ -19,7 +20,12 @@
 //! `peers --serve-agent PATH` is an SSH agent with one key. It prints what it is asked for, and refuses to sign the data `no`.
 //! `peers --ask-agent` runs in a box. It asks the agent of `SSH_AUTH_SOCK` for its keys and for signatures, and to remove all keys, and
 //! prints the answers.
+//!
+//! `peers --serve-models PORT` has the APIs of three models with TLS at 127.0.0.1. It prints each request line, and the keys that the
+//! request has.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a program for tests")]
+
+mod models;
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
@@ -30,8 +36,9 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 
-use test_server::{Identity, Reply, Request, Server, file, length, redirect, reply};
+use test_server::{Identity, Reply, Request, Server, Step, file, length, redirect, reply};
 
 const SERVERS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 /// A public address of the virtual host, with a server that no box may reach.
@@ -40,6 +47,8 @@ const PUBLIC: Ipv4Addr = Ipv4Addr::new(93, 184, 216, 34);
 const FAR: Ipv4Addr = Ipv4Addr::new(93, 184, 216, 35);
 /// The address and the port of the proxy.
 const PROXY: (Ipv4Addr, u16) = (Ipv4Addr::new(127, 0, 0, 4), 3128);
+/// The pause of an answer. A program of a box has to do something meanwhile.
+const PAUSE: Duration = Duration::from_secs(8);
 /// The domain of names with special addresses, such as `rebind.test.example`.
 const DOMAIN: &str = ".test.example";
 /// How much memory is searched at once, in bytes.
@@ -57,6 +66,7 @@ fn main() {
         [option, path] if option == "--socket" => exchange(path),
         [option, path] if option == "--serve-agent" => serve_agent(path),
         [option] if option == "--ask-agent" => ask_agent(),
+        [option, port] if option == "--serve-models" => models::serve(port.parse().unwrap()),
         [directory] => serve(Path::new(directory)),
         other => panic!("{other:?}"),
     }
@@ -81,6 +91,9 @@ fn serve_api(port: u16) {
     let handler = |request: &Request| {
         let credential = request.header("authorization").map_or("no", |_| "a");
         println!("{}, {credential} credential", request.head.lines().next().unwrap_or_default());
+        if request.path() == "/v1/messages/stream" {
+            return stream();
+        }
         let is_echo = request.path().starts_with("/v1/echo");
         file(if is_echo { request.head.as_bytes() } else { request.body.as_bytes() })
     };
@@ -90,6 +103,16 @@ fn serve_api(port: u16) {
     loop {
         thread::park();
     }
+}
+
+/// Returns an answer with two events and a pause between them, in chunks.
+fn stream() -> Reply {
+    let chunk = |event: &str| format!("{:x}\r\n{event}\r\n", event.len());
+    let headers = ["Content-Type: text/event-stream", "Transfer-Encoding: chunked"];
+    let mut steps = reply("200 OK", &headers, chunk("data: one\n\n").as_bytes());
+    let rest = format!("{}0\r\n\r\n", chunk("data: two\n\n"));
+    steps.extend([Step::Pause(PAUSE), Step::Send(rest.into_bytes())]);
+    steps
 }
 
 /// Prints which texts are in the writable memory of a process.

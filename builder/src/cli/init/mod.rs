@@ -1,5 +1,6 @@
 //! `boxbuild init`: writes a first Boxfile for existing images.
 
+mod known;
 mod scaffold;
 mod waiting;
 
@@ -29,10 +30,11 @@ use super::failure::{Failure, chain};
 use super::options::{RegistryOptions, StoreOption};
 use super::{locate, registries, terminal};
 use crate::cli::stored::PROGRAM;
+use known::Known;
 use scaffold::{Found, Scaffold};
 pub(super) use waiting::{SLEEP, lacks_program, waiting_box};
 
-/// Writes a first Boxfile for images, with comments and ready to build.
+/// Writes a first Boxfile: for images, or for an agent that people use.
 ///
 /// Inspects the images that are named. If none is named, uses the ones in . and ./images: OCI image layouts, and archives
 /// (*.tar) of OCI layouts or of `docker save`. An image is the business application's if its label `a3s.type` is `business`,
@@ -45,6 +47,7 @@ pub(super) use waiting::{SLEEP, lacks_program, waiting_box};
     boxbuild init                                     from the images in ./images\n  \
     boxbuild init oci:images/agent oci:images/app     name the agent and the business image\n  \
     boxbuild init python:3.12                         an image of a registry; docker.io is the default\n  \
+    boxbuild init --agent claude-code                 Claude Code, whose image the Boxfile's first comment makes\n  \
     boxbuild init --toml --name my-agent docker-archive:agent.tar")]
 pub(crate) struct Args {
     /// The agent's image
@@ -53,6 +56,14 @@ pub(crate) struct Args {
     /// The business application's image
     #[arg(value_name = "BUSINESS")]
     business: Option<String>,
+    /// Write the Boxfile of an agent that people use. Its first comment has the commands that make the image
+    #[arg(
+        long = "agent",
+        value_name = "NAME",
+        value_enum,
+        conflicts_with_all = ["agent", "business", "name", "entrypoint", "toml"]
+    )]
+    known: Option<Known>,
     /// The box's name [default: the name of this directory]
     #[arg(long)]
     name: Option<String>,
@@ -74,9 +85,33 @@ pub(crate) struct Args {
     registries: RegistryOptions,
 }
 
+/// A first Boxfile.
+struct First {
+    text: String,
+    /// The report of the command as JSON, without the path of the file.
+    report: Value,
+    /// What the user does next.
+    next: &'static str,
+}
+
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let file = if args.toml { "Boxfile.toml" } else { "Boxfile" };
     check_free(Path::new(file), args.force)?;
+    let First { text, report, next } = match args.known {
+        Some(known) => known.first()?,
+        None => of_images(file, args)?,
+    };
+    write(Path::new(file), &text, args.force)?;
+    if args.json {
+        terminal::json(&with_fields(report, [("file", json!(file))]).to_string());
+    } else {
+        terminal::note(&format!("wrote {file}; {next}"));
+    }
+    Ok(())
+}
+
+/// Makes the Boxfile for images: those that are named, or else those that are found.
+fn of_images(file: &str, args: &Args) -> Result<First, Failure> {
     let look = |component, reference: &String| inspect(component, reference, args);
     let (agent, business) = match &args.agent {
         Some(agent) => {
@@ -103,13 +138,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let scaffold = Scaffold { name, agent, business, entrypoint, waits, skills };
     let text = if args.toml { scaffold.toml() } else { scaffold.kdl() };
     check_text(file, &text)?;
-    write(Path::new(file), &text, args.force)?;
-    if args.json {
-        terminal::json(&with_fields(report, [("file", json!(file))]).to_string());
-    } else {
-        terminal::note(&format!("wrote {file}; look at it, then run `boxbuild build`"));
-    }
-    Ok(())
+    Ok(First { text, report, next: "look at it, then run `boxbuild build`" })
 }
 
 /// Returns the report of the command as JSON.
