@@ -61,6 +61,13 @@ fn boxfile((name, kind): (&str, &str), image: &Path, rest: &str, memory: u32) ->
     )
 }
 
+/// Returns the Boxfile of the page's box: the agent in Rust, which is the file `echo`, in the image `images/business`.
+pub(crate) fn echo_boxfile() -> String {
+    let declared = page::blocks(PAGE, "kdl").join("\n");
+    let declared = declared.split_inclusive("\n}\n").next().unwrap().replace("/base", "/business");
+    declared + "vm cpus=1 memory=\"192MiB\"\n"
+}
+
 /// The steps, and the files that they left in `/out`.
 type Ran = (BTreeMap<String, Step>, BTreeMap<PathBuf, Vec<u8>>);
 
@@ -74,12 +81,9 @@ static STEPS: LazyLock<Ran> = LazyLock::new(|| {
     fs::write(dir.path().join("answer"), ANSWER).unwrap();
     fs::write(dir.path().join("health"), "{\"healthy\":true}").unwrap();
     fs::copy(&tools.programs.example_agent, dir.path().join("echo")).unwrap();
-    let declared = page::blocks(PAGE, "kdl").join("\n");
-    let declared = declared.split_inclusive("\n}\n").next().unwrap().replace("/base", "/business");
-    let rust = declared + "vm cpus=1 memory=\"192MiB\"\n";
     let mut host = tools.host.clone().memory(2048);
     for (name, text) in [
-        ("rust", rust),
+        ("rust", echo_boxfile()),
         ("python", boxfile(("python", "a3s_code"), &python, "", 256)),
         ("http", boxfile(("http", "oci_image"), &images.join("business"), HTTP, 64)),
         ("silent", boxfile(("silent", "oci_image"), &images.join("business"), SILENT, 64)),

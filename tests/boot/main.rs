@@ -31,6 +31,7 @@ mod fleet;
 mod hello;
 mod isolation;
 mod jail;
+mod known_agents;
 mod krunfw;
 mod language;
 mod listing;
@@ -48,6 +49,7 @@ mod scenario;
 #[path = "../show/schema.rs"]
 mod schema;
 mod scratch;
+mod sdk;
 mod secrets;
 mod segments;
 mod shared_network;

@@ -19,5 +19,6 @@ mod refused;
 mod report;
 mod sbom;
 mod schema;
+mod sdk;
 #[path = "../../boxfile-spec/src/schema/json/validator.rs"]
 mod validator;

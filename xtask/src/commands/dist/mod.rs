@@ -1,6 +1,6 @@
 //! `cargo xtask dist`: makes the files of a release.
 //!
-//! A release has an archive with the programs, a Debian package of the same files, a bill of materials, a file with the checksums
+//! A release has an archive with the programs, a Debian package of the same files, a Python package with the programs, a bill of materials, a file with the checksums
 //! of all, and notes: the text that a page for downloads shows. The same sources and the same compilers give the same bytes, in every directory and at every time.
 
 mod archive;
@@ -8,6 +8,7 @@ mod bill;
 #[cfg(test)]
 mod ci;
 mod deb;
+mod wheel;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -75,13 +76,14 @@ fn make(
     archive::write(root.path(), &name, &archive)?;
     let package = output.join(deb::file_name());
     deb::write(root.path(), kernel, &package)?;
+    let wheel = wheel::write(workspace, root.path(), output)?;
     let bill = output.join(format!("{name}.spdx.json"));
     bill::write(workspace, kernel, &bill)?;
     let sums = output.join(CHECKSUMS);
-    write(&sums, &checksums(&[&archive, &package, &bill])?)?;
+    write(&sums, &checksums(&[&archive, &package, &wheel, &bill])?)?;
     let notes = output.join(format!("boxbuild-{VERSION}-notes.md"));
     install::put_file(&workspace.path(&notes_of(VERSION)), &notes, 0o644)?;
-    Ok(vec![archive, package, bill, sums, notes])
+    Ok(vec![archive, package, wheel, bill, sums, notes])
 }
 
 /// Returns the path of the notes of a version in the repository.
@@ -139,6 +141,7 @@ mod tests {
             format!("boxbuild-{VERSION}-{PLATFORM}.tar.gz"),
             format!("boxbuild-{VERSION}-{PLATFORM}.spdx.json"),
             deb::file_name(),
+            wheel::file_name(),
         ] {
             assert!(page.contains(&file), "{file}");
             assert!(notes.contains(&file), "{file}");
@@ -182,6 +185,14 @@ mod tests {
             let version = shown["kernel_version"].as_str().unwrap();
             assert!(version.ends_with(KernelName::LEAN_RELEASE), "{programs}: {version}");
         }
+        let mut pip = Command::new("python3");
+        pip.args(["-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", "python"]);
+        run(pip.arg(&one[2]), directory.path());
+        let build = "import boxbuild; print(boxbuild.build('a/Boxfile', options=['--store', 'new'])['box'])";
+        let mut python = Command::new("python3");
+        python.args(["-c", build]).env("PYTHONPATH", at("python")).env("PATH", "/usr/bin:/bin");
+        let built = String::from_utf8(run(&mut python, directory.path())).unwrap();
+        assert!(built.starts_with("sha256:"), "{built}");
         for page in ["README.md", "docs/trust.md", &notes_of(VERSION)] {
             assert!(at("installed").join(INSTALLED_DOCUMENTS).join(page).is_file(), "{page}");
         }

@@ -1,0 +1,54 @@
+"""What the programs print, recorded. A test compares these objects with docs/json.schema.json."""
+
+from typing import Any, Dict
+
+EXEC: Dict[str, Any] = {
+    "component": "business",
+    "argv": ["sh", "-c", "cat; exit 3"],
+    "status": 3,
+    "oom_killed": False,
+    "disk_full": False,
+    "timed_out": False,
+    "duration_ms": 12.5,
+    "stdout": "caf\ufffd",
+    "stdout_base64": "Y2Fm6Q==",
+    "stderr": "no\nluck\n",
+    "truncated": False,
+}
+FAILURE: Dict[str, Any] = {
+    "errors": [
+        {"severity": "warning", "message": "an old kernel", "help": None, "labels": []},
+        {
+            "severity": "error",
+            "code": "name-not-found",
+            "help": "`boxlaunch ps -a` lists the started boxes",
+            "labels": [],
+            "message": "no started box has the name x",
+        },
+    ]
+}
+NAMED: Dict[str, Any] = {"names": ["a"], "errors": FAILURE["errors"][1:]}
+HEALTH: Dict[str, Any] = {"component": "agent", "healthy": False, "reason": "port 80: no answer", "duration_ms": 1000.2}
+PORT: Dict[str, Any] = {
+    "agent_port": None,
+    "agent_socket": None,
+    "published": [{"component": "agent", "guest": 8000, "host": "127.0.0.1:40123"}],
+}
+UP: Dict[str, Any] = {"name": "page-4a05", "project": "/src/page", "box": "sha256:" + 64 * "0", "result": "started", "published": []}
+LOGS: Dict[str, Any] = {"time_ms": 1, "component": "agent", "stream": "stdout", "text": "hello\n"}
+CP: Dict[str, Any] = {"from": "/a", "to": "x:/b", "note": None}
+IMAGES: Dict[str, Any] = {
+    "images": [{"name": "hello", "reference": None, "box": "sha256:" + 64 * "0", "boxfile": None, "since_ms": 1, "bytes": None}]
+}
+#: The definition of each object.
+DEFINITIONS = {
+    "exec": EXEC,
+    "failure": FAILURE,
+    "named": NAMED,
+    "health": HEALTH,
+    "port": PORT,
+    "up": UP,
+    "logs": LOGS,
+    "cp": CP,
+    "images": IMAGES,
+}

@@ -1,0 +1,103 @@
+//! The Python package on a host with Python: the tests of `sdk/python/tests/live.py`, the blocks of docs/sdk.md, and the examples.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::LazyLock;
+
+use testbed::debian::DebianImages;
+use testbed::prerequisites::with_python;
+
+use crate::agent_interface::echo_boxfile;
+use crate::page::blocks;
+use crate::scenario::{Scenario, Step, UNHURRIED, bake, sleeping, tools};
+
+const PAGE: &str = include_str!("../../docs/sdk.md");
+const TASKS: &str = include_str!("../../docs/tasks.md");
+/// The image of the page's box, instead of which the test takes an image of this host.
+const IMAGE: &str = "docker.io/library/python:3.12-slim";
+/// The classes of the tests, which share one start of the virtual host.
+const CLASSES: [&str; 4] = ["Page", "Lifecycle", "Work", "Examples"];
+
+/// Returns the Boxfile of a box with two components: a shell, and Node for the project of examples/assistant.
+fn workshop(images: &DebianImages) -> String {
+    let (python, node) = (images.agent.display(), images.business.display());
+    format!(
+        "box \"workshop\"\nagent {{\n    image \"oci:{python}\"\n    entrypoint \"sleep\" \"infinity\"\n    health \"none\"\n    \
+         limits memory=\"128MiB\"\n}}\nbusiness {{\n    image \"oci:{node}\"\n    limits memory=\"256MiB\"\n}}\n\
+         vm cpus=1 memory=\"512MiB\"\n"
+    )
+}
+
+static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
+    let tools = tools();
+    let say = &mut |line: &str| println!("{line}");
+    let images = DebianImages::make(&tools.workspace, say).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    testbed::hello::write_images(&tools.programs.hello_agent, &at("images")).unwrap();
+    fs::write(at("agent.sh"), blocks(TASKS, "sh").join("\n") + "\n").unwrap();
+    fs::copy(&tools.programs.example_agent, at("echo")).unwrap();
+    let page = blocks(PAGE, "kdl").join("\n");
+    assert!(page.contains(IMAGE), "{page}");
+    let sandbox = page.replace(IMAGE, &format!("oci:{}", images.agent.display()));
+    let counter = blocks(TASKS, "kdl").join("\n") + "\nvm cpus=1 memory=\"384MiB\"\n";
+    let mut host = with_python(tools.host.clone().memory(3072), say).unwrap();
+    for (name, text) in [
+        ("sandbox", sandbox),
+        ("plain", sleeping("plain") + "secret \"KEY\"\n"),
+        ("counter", counter),
+        ("echo", echo_boxfile()),
+        ("workshop", workshop(&images)),
+    ] {
+        let (boxfile, bundle) = (at(&format!("{name}.kdl")), at(&format!("{name}.box")));
+        fs::write(&boxfile, text).unwrap();
+        bake(&boxfile, &tools.programs.box_init, &bundle);
+        host = host.disk(bundle, format!("/boxes/{name}"));
+    }
+    let host = host
+        .file(tools.workspace.path("sdk/python"), "/sdk/python")
+        .file(tools.workspace.path("docs/sdk.md"), "/sdk.md")
+        .file(tools.workspace.path("examples/assistant/project"), "/example/project")
+        .file(&tools.programs.assistant_model, "/bin/assistant-model")
+        .file(test_server::roots(), "/ca.pem");
+    let script = |scenario: Scenario, class: &str| {
+        let run = format!(
+            "ifconfig lo 127.0.0.1 up; cd /sdk/python; export PYTHONPYCACHEPREFIX=/tmp/compiled\n\
+             python3 -m unittest -v tests.live.{class}"
+        );
+        scenario.script(UNHURRIED, class, &run)
+    };
+    CLASSES.into_iter().fold(Scenario::default(), script).start(&host)
+});
+
+/// Checks that all tests of a class have passed.
+#[track_caller]
+fn assert_passed(class: &str) {
+    let step = &STEPS[class];
+    assert_eq!(step.status, 0, "{}\n{}", step.stdout, step.stderr);
+    assert!(step.stderr.ends_with("\nOK\n"), "{}", step.stderr);
+}
+
+#[test]
+#[ignore = "one of the longer boots"]
+fn the_page_shows_what_happens() {
+    assert_passed("Page");
+}
+
+#[test]
+#[ignore = "one of the longer boots"]
+fn boxes_end_with_what_has_started_them() {
+    assert_passed("Lifecycle");
+}
+
+#[test]
+#[ignore = "one of the longer boots"]
+fn a_program_works_in_boxes() {
+    assert_passed("Work");
+}
+
+#[test]
+#[ignore = "one of the longer boots"]
+fn the_examples_work() {
+    assert_passed("Examples");
+}
