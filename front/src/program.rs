@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
 /// The commands for which boxbuild is started. Commands that both programs have do the same in both. Of `verify`, boxbuild's checks
-/// more.
+/// more. `ls` of boxbuild lists a box that was built, and `ls` of boxlaunch a directory of one that runs.
 const OF_BOXBUILD: [&str; 22] = [
     "attest", "budget", "build", "cat", "check", "diff", "export", "fetch", "fmt", "gc", "init",
     "keygen", "lock", "ls", "plan", "push", "report", "schema", "setup", "sign", "verify", "why",

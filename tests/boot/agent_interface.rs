@@ -36,6 +36,27 @@ boxlaunch agent generate --json $box --session unknown hello >/out/$box-refused
 boxlaunch agent generate $box "$(printf 'a\033[2Jb')" | od -c | head -n 1
 boxlaunch rm -f $box
 "#;
+/// Uses sessions of the agent in Python. The events are watched from before the first session until the end.
+const SESSIONS: &str = r#"
+boxlaunch run -q -d --name talk /python || exit
+boxlaunch agent session events --json talk >/out/events & events=$!
+until [ -s /out/events ]; do boxlaunch agent session create talk --session probe; boxlaunch agent session close talk probe; done >/dev/null
+boxlaunch agent session create talk --session review
+boxlaunch agent session create talk --session review; echo "exit $?"
+boxlaunch agent session send talk review 'one two'
+boxlaunch agent session send talk review 'run it' --events >/out/lines & send=$!
+until grep -q confirmation-required /out/events; do sleep 0.2; done
+tool=$(sed -n 's/.*"tool_id":"\([^"]*\)".*/\1/p' /out/events | head -n 1)
+boxlaunch agent session confirm talk review no-tool; echo "exit $?"
+boxlaunch agent session confirm talk review $tool --json >/out/confirmed; wait $send; echo "exit $?"
+boxlaunch agent session send talk review "$(yes word | head -n 1000 | tr '\n' ' ')" >/dev/null & send=$!
+until boxlaunch agent session cancel talk review 2>/dev/null; do sleep 0.2; done; wait $send; echo "exit $?"
+boxlaunch agent session cancel talk review; echo "exit $?"
+boxlaunch agent session list talk; boxlaunch agent session list --json talk >/out/sessions
+boxlaunch agent session close talk review; boxlaunch agent session ls talk
+until grep review /out/events | grep -q session-destroyed; do sleep 0.2; done
+kill $events; boxlaunch rm -f talk >/dev/null
+"#;
 /// Prints the health, the port and the health check of two agents whose kind sets the port and the check.
 const KINDS: &str = r#"
 for box in opencode rust; do
@@ -97,6 +118,7 @@ static STEPS: LazyLock<Ran> = LazyLock::new(|| {
     Scenario::default()
         .script(60, "rust", &format!("box=rust\n{ECHO}"))
         .script(90, "python", &format!("box=python\n{ECHO}"))
+        .script(120, "sessions", SESSIONS)
         .script(60, "kinds", KINDS)
         .script(60, "others", OTHERS)
         .script(60, "page", &page::script(PAGE, "ln -s /rust echo.box"))
@@ -187,6 +209,79 @@ fn what_the_commands_print_as_json_is_described() {
         assert!(left("health")["details"]["sessions"].as_str().is_none_or(|it| it == "0"));
         assert_eq!(left("refused")["errors"][0]["code"], "agent-call-failed");
     }
+}
+
+#[test]
+#[ignore = "one of the longer boots"]
+fn a_session_outlives_a_call_and_is_controlled_from_the_host() {
+    insta::assert_snapshot!(step("sessions").stdout, @"
+    talk
+    review
+    exit 1
+    one two
+    exit 1
+    exit 0
+    review
+    exit 1
+    exit 1
+    SESSION   STATE    MESSAGES   NAME
+    review    active   6
+    review
+    SESSION   STATE   MESSAGES   NAME
+    ");
+    insta::assert_snapshot!(step("sessions").stderr, @"
+    error: the agent refused CreateSession: ALREADY_EXISTS: there is such a session
+      = help: `boxlaunch logs NAME` shows what the agent has written
+    error: the agent did not carry out ConfirmToolExecution: no such tool waits
+      = help: `boxlaunch agent session list NAME` lists the agent's sessions
+    error: the agent refused StreamGenerate: CANCELLED: the generation was cancelled
+      = help: `boxlaunch logs NAME` shows what the agent has written
+    error: the agent did not carry out Cancel
+      = help: `boxlaunch agent session list NAME` lists the agent's sessions
+    ");
+}
+
+/// Parses the lines of JSON of the file `/out/name`, and checks each against the schema's `definition`.
+fn lines(name: &str, definition: &str) -> Vec<Value> {
+    let text = String::from_utf8(STEPS.1[Path::new(name)].clone()).unwrap();
+    println!("{text}");
+    let lines: Vec<Value> = text.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
+    lines.iter().for_each(|it| assert_fits(definition, it));
+    lines
+}
+
+#[test]
+#[ignore = "one of the longer boots"]
+fn what_happens_in_a_session_is_streamed_as_json() {
+    let pieces = lines("lines", "agent-piece");
+    let kinds: Vec<_> = pieces.iter().map(|it| it["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["tool-call", "tool-result", "text", "text", "end"]);
+    assert_eq!((&pieces[1]["success"], &pieces[1]["output"]), (&json!(true), &json!("ran")));
+    assert_eq!(pieces[4], json!({ "kind": "end", "session": "review", "failed": false }));
+    let events = lines("events", "agent-event");
+    let of_review: Vec<_> = events
+        .iter()
+        .filter(|it| it["session"] == "review")
+        .map(|it| it["event"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        of_review,
+        [
+            "session-created",
+            "generation-started",
+            "generation-completed",
+            "generation-started",
+            "confirmation-required",
+            "confirmation-received",
+            "tool-completed",
+            "generation-completed",
+            "generation-started",
+            "session-destroyed",
+        ]
+    );
+    assert_fits("agent-session", &left("confirmed"));
+    assert_fits("agent-sessions", &left("sessions"));
+    assert_eq!(left("sessions")["sessions"][0]["messages"], 6);
 }
 
 #[test]

@@ -36,6 +36,7 @@ mod krunfw;
 mod language;
 mod listing;
 mod logs;
+mod mcp;
 mod merged;
 mod network;
 mod page;

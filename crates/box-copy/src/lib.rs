@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod archive;
+mod first;
 mod pack;
 mod place;
 mod unpack;
@@ -16,6 +17,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 pub use archive::Archive;
+pub use first::{FirstEntry, first_entry};
 pub use pack::{LeftOut, pack};
 pub use place::{CopyEnd, at_path, by_path};
 pub use unpack::{Author, unpack};

@@ -52,8 +52,13 @@ pub fn not_started(command: &Command, source: std::io::Error) -> KitError {
 }
 
 /// Returns the peak memory of a process, in KiB
-/// ([proc_pid_status(5)](https://man7.org/linux/man-pages/man5/proc_pid_status.5.html)), or 0 if it has ended.
+/// ([proc_pid_status(5)](https://man7.org/linux/man-pages/man5/proc_pid_status.5.html)), or 0 if it has ended, or has not begun: until it
+/// runs its own program, its memory is that of this process.
 pub fn peak_of(process: u32) -> u64 {
+    let program = |of: &str| std::fs::read_link(format!("/proc/{of}/exe")).ok();
+    if program(&process.to_string()) == program("self") {
+        return 0;
+    }
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     line.and_then(|line| line.trim().trim_end_matches(" kB").trim().parse().ok()).unwrap_or(0)

@@ -1,5 +1,5 @@
-//! Commands that init's program performs itself: a health check, the two directions of `boxlaunch cp`, and the question about hidden files. Their
-//! process already has only the rights of a command. It reports errors on standard error.
+//! Commands that init's program performs itself: a health check, the two directions of `boxlaunch cp`, `boxlaunch ls`, and the question
+//! about hidden files. Their process already has only the rights of a command. It reports errors on standard error.
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
@@ -10,7 +10,7 @@ use box_contract::{ComponentPlan, Health};
 use box_copy::{Author, CopyEnd, LeftOut, by_path};
 use nix::sys::prctl::set_dumpable;
 
-use super::{health, hidden};
+use super::{health, hidden, listing};
 
 /// The exit status of a failed task.
 const FAILED: u8 = 1;
@@ -35,9 +35,12 @@ pub(crate) fn run(builtin: Builtin, arguments: &[OsString], plan: &ComponentPlan
         (Builtin::Hidden, _) => hidden::report(io::stdin().lock(), io::stdout().lock()),
         (Builtin::Pack, [path]) => pack(Path::new(path)),
         (Builtin::Unpack, [path]) => unpack(Path::new(path)),
-        (Builtin::Pack | Builtin::Unpack, _) => Err("it needs one path".to_owned()),
+        (Builtin::List, [path]) => listing::report(Path::new(path), io::stdout().lock()),
+        (Builtin::Pack | Builtin::Unpack | Builtin::List, _) => Err("it needs one path".to_owned()),
         (Builtin::Skills(_), _) => Err("skills are the host's to load".to_owned()),
     };
+    // The process ends without its destructors, which would flush.
+    let done = done.and_then(|()| io::stdout().flush().map_err(|error| error.to_string()));
     match done {
         Ok(()) => 0,
         Err(reason) => {

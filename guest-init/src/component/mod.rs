@@ -13,6 +13,7 @@ pub(crate) mod exec;
 pub(crate) mod health;
 mod hidden;
 pub(crate) mod holder;
+mod listing;
 pub(crate) mod protocol;
 mod readiness;
 pub(crate) mod rlimits;

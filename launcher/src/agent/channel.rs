@@ -184,6 +184,11 @@ impl Answers {
         self.end().map(|()| None)
     }
 
+    /// Forgets the sizes of the messages so far. For a stream without an end, whose messages the client does not keep.
+    pub(super) fn forget(&mut self) {
+        self.frames.forget();
+    }
+
     /// Checks the status at the end of the answers.
     fn end(&self) -> Result<(), AgentError> {
         let method = self.method;

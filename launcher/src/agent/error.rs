@@ -37,6 +37,9 @@ pub enum AgentError {
     /// An answer is not the expected message.
     #[error("the agent's answer to {method} is malformed: {reason}")]
     Malformed { method: &'static str, reason: String },
+    /// The agent reports that it did not do what was asked.
+    #[error("the agent did not carry out {method}{}", message_suffix(.reason))]
+    Declined { method: &'static str, reason: String },
     /// The agent has answered with an error.
     #[error("the agent refused {method}: {}{}", status_name(*.code), message_suffix(.message))]
     Status { method: &'static str, code: u32, message: String },

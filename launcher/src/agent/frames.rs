@@ -66,6 +66,11 @@ impl Frames {
         Ok(Some(self.bytes.drain(..length).collect()))
     }
 
+    /// Forgets the sizes of the messages that were taken, so that [`MAX_ALL`] limits only what follows.
+    pub(super) fn forget(&mut self) {
+        self.all = self.bytes.len();
+    }
+
     /// Returns whether no bytes of an incomplete message are left.
     pub(super) fn is_empty(&self) -> bool {
         self.bytes.is_empty()

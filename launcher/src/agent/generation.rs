@@ -11,13 +11,14 @@ use super::frames::framed;
 use super::messages::{
     ChunkType, CreateSessionRequest, CreateSessionResponse, DestroySessionRequest,
     DestroySessionResponse, FinishReason, GenerateChunk, GenerateRequest, GenerateResponse,
-    Message, Role, ToolCall,
+    Message, Role, ToolCall, ToolResult,
 };
 use crate::streams::StreamError;
 
 /// How long an agent may take to end a temporary session.
 const GOODBYE: Duration = Duration::from_secs(2);
-const CREATE: &str = "CreateSession";
+pub(super) const CREATE: &str = "CreateSession";
+pub(super) const DESTROY: &str = "DestroySession";
 const STREAM: &str = "StreamGenerate";
 
 /// A piece of a generated answer.
@@ -27,6 +28,8 @@ pub enum Piece {
     Text(String),
     /// A call of a tool.
     Tool(ToolCall),
+    /// The result of a tool.
+    Result(ToolResult),
 }
 
 /// The result of a generation that has ended.
@@ -113,7 +116,7 @@ async fn new_session(channel: &mut Channel) -> Result<String, AgentError> {
 
 async fn end_session(channel: &mut Channel, session_id: String) {
     let request = DestroySessionRequest { session_id };
-    let ended: Result<DestroySessionResponse, _> = channel.call("DestroySession", &request).await;
+    let ended: Result<DestroySessionResponse, _> = channel.call(DESTROY, &request).await;
     drop(ended);
 }
 
@@ -146,15 +149,23 @@ async fn stream(
     while let Some(message) = answers.next().await? {
         let chunk: GenerateChunk = decoded(STREAM, &message)?;
         // Skips a chunk whose type this client does not know, because it may not be part of the answer.
-        match (ChunkType::try_from(chunk.r#type), chunk.tool_call) {
-            (Ok(ChunkType::Content | ChunkType::Unknown), _) if !chunk.content.is_empty() => {
-                taker(Piece::Text(chunk.content))?;
-            }
-            (Ok(ChunkType::ToolCall), Some(call)) => taker(Piece::Tool(call))?,
-            _ => {}
+        if let Some(piece) = piece(chunk) {
+            taker(piece)?;
         }
     }
     Ok(())
+}
+
+/// Returns the piece of the answer that a chunk has, if any.
+fn piece(chunk: GenerateChunk) -> Option<Piece> {
+    match ChunkType::try_from(chunk.r#type).ok()? {
+        ChunkType::Content | ChunkType::Unknown if !chunk.content.is_empty() => {
+            Some(Piece::Text(chunk.content))
+        }
+        ChunkType::ToolCall => chunk.tool_call.map(Piece::Tool),
+        ChunkType::ToolResult => chunk.tool_result.map(Piece::Result),
+        ChunkType::Content | ChunkType::Unknown | ChunkType::Metadata | ChunkType::Done => None,
+    }
 }
 
 async fn at_once(

@@ -134,6 +134,69 @@ pub struct DestroySessionResponse {
 }
 
 #[derive(Clone, PartialEq, Eq, ProtoMessage)]
+pub struct ListSessionsRequest {}
+
+#[derive(Clone, PartialEq, Eq, ProtoMessage)]
+pub struct ListSessionsResponse {
+    #[prost(message, repeated, tag = "1")]
+    pub sessions: Vec<Session>,
+}
+
+#[derive(Clone, PartialEq, Eq, ProtoMessage)]
+pub struct Session {
+    #[prost(string, tag = "1")]
+    pub session_id: String,
+    #[prost(message, optional, tag = "2")]
+    pub config: Option<SessionConfig>,
+    #[prost(enumeration = "SessionState", tag = "3")]
+    pub state: i32,
+    #[prost(message, optional, tag = "4")]
+    pub context_usage: Option<ContextUsage>,
+    #[prost(int64, tag = "5")]
+    pub created_at: i64,
+    #[prost(int64, tag = "6")]
+    pub updated_at: i64,
+}
+
+#[derive(Clone, PartialEq, Eq, ProtoMessage)]
+pub struct SessionConfig {
+    #[prost(string, tag = "1")]
+    pub name: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ProtoMessage)]
+pub struct ContextUsage {
+    #[prost(uint32, tag = "1")]
+    pub total_tokens: u32,
+    #[prost(uint32, tag = "4")]
+    pub message_count: u32,
+}
+
+/// What a session is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Enumeration)]
+#[repr(i32)]
+pub enum SessionState {
+    Unknown = 0,
+    Active = 1,
+    Paused = 2,
+    Completed = 3,
+    Error = 4,
+}
+
+impl SessionState {
+    /// Returns the name of the state in lower case.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown",
+            Self::Active => "active",
+            Self::Paused => "paused",
+            Self::Completed => "completed",
+            Self::Error => "error",
+        }
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, ProtoMessage)]
 pub struct GenerateRequest {
     #[prost(string, tag = "1")]
     pub session_id: String,
@@ -179,6 +242,16 @@ pub struct ToolCall {
     pub arguments: String,
 }
 
+#[derive(Clone, PartialEq, Eq, ProtoMessage, Serialize)]
+pub struct ToolResult {
+    #[prost(bool, tag = "1")]
+    pub success: bool,
+    #[prost(string, tag = "2")]
+    pub output: String,
+    #[prost(string, tag = "3")]
+    pub error: String,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Enumeration)]
 #[repr(i32)]
 pub enum FinishReason {
@@ -198,6 +271,8 @@ pub struct GenerateChunk {
     pub content: String,
     #[prost(message, optional, tag = "4")]
     pub tool_call: Option<ToolCall>,
+    #[prost(message, optional, tag = "5")]
+    pub tool_result: Option<ToolResult>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Enumeration)]
@@ -209,6 +284,100 @@ pub enum ChunkType {
     ToolResult = 3,
     Metadata = 4,
     Done = 5,
+}
+
+#[derive(Clone, PartialEq, Eq, ProtoMessage)]
+pub struct SubscribeEventsRequest {
+    #[prost(string, optional, tag = "1")]
+    pub session_id: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Eq, ProtoMessage)]
+pub struct AgentEvent {
+    #[prost(enumeration = "EventType", tag = "1")]
+    pub r#type: i32,
+    #[prost(string, optional, tag = "2")]
+    pub session_id: Option<String>,
+    #[prost(int64, tag = "3")]
+    pub timestamp: i64,
+    #[prost(string, tag = "4")]
+    pub message: String,
+    #[prost(btree_map = "string, string", tag = "5")]
+    pub data: BTreeMap<String, String>,
+}
+
+/// What has happened in an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Enumeration)]
+#[repr(i32)]
+pub enum EventType {
+    Unknown = 0,
+    SessionCreated = 1,
+    SessionDestroyed = 2,
+    GenerationStarted = 3,
+    GenerationCompleted = 4,
+    ToolCalled = 5,
+    ToolCompleted = 6,
+    Error = 7,
+    Warning = 8,
+    Info = 9,
+    ConfirmationRequired = 10,
+    ConfirmationReceived = 11,
+    ConfirmationTimeout = 12,
+}
+
+impl EventType {
+    /// Returns the name of the type in lower case.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown",
+            Self::SessionCreated => "session-created",
+            Self::SessionDestroyed => "session-destroyed",
+            Self::GenerationStarted => "generation-started",
+            Self::GenerationCompleted => "generation-completed",
+            Self::ToolCalled => "tool-called",
+            Self::ToolCompleted => "tool-completed",
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Info => "info",
+            Self::ConfirmationRequired => "confirmation-required",
+            Self::ConfirmationReceived => "confirmation-received",
+            Self::ConfirmationTimeout => "confirmation-timeout",
+        }
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, ProtoMessage)]
+pub struct CancelRequest {
+    #[prost(string, tag = "1")]
+    pub session_id: String,
+    #[prost(string, optional, tag = "2")]
+    pub operation_id: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Eq, ProtoMessage)]
+pub struct CancelResponse {
+    #[prost(bool, tag = "1")]
+    pub success: bool,
+}
+
+#[derive(Clone, PartialEq, Eq, ProtoMessage)]
+pub struct ConfirmToolExecutionRequest {
+    #[prost(string, tag = "1")]
+    pub session_id: String,
+    #[prost(string, tag = "2")]
+    pub tool_id: String,
+    #[prost(bool, tag = "3")]
+    pub approved: bool,
+    #[prost(string, optional, tag = "4")]
+    pub reason: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Eq, ProtoMessage)]
+pub struct ConfirmToolExecutionResponse {
+    #[prost(bool, tag = "1")]
+    pub success: bool,
+    #[prost(string, tag = "2")]
+    pub error: String,
 }
 
 #[derive(Clone, PartialEq, Eq, ProtoMessage)]

@@ -9,6 +9,7 @@ mod frames;
 mod generation;
 pub mod messages;
 mod opening;
+mod session;
 mod status;
 #[cfg(test)]
 mod tests;

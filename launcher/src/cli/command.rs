@@ -16,7 +16,7 @@ use host_fs::OsError;
 
 use super::error::{Failure, usage};
 use super::launch_error::LaunchError;
-use super::run::seconds;
+use super::run::milliseconds;
 use super::variables::Assigned;
 use cli_common::size_between;
 
@@ -36,10 +36,10 @@ pub(crate) struct CommandOptions {
     /// The user and group that CMD runs as: names of the component, or numbers [default: the component's].
     #[arg(short, long, value_name = "USER[:GROUP]", requires = "command", value_parser = user)]
     user: Option<String>,
-    /// Kill CMD and its process group after this many seconds, and exit with 124.
+    /// Kill CMD and its process group after this time, such as 90, 0.5, 500ms or 15m, and exit with 124.
     #[arg(long, value_name = "SECONDS", requires = "command")]
-    #[arg(value_parser = seconds(1), allow_negative_numbers = true)]
-    timeout: Option<u32>,
+    #[arg(value_parser = milliseconds, allow_negative_numbers = true)]
+    timeout: Option<u64>,
     /// Keep at most this much of each output stream for --json, such as 16MiB; a number alone is in bytes. `truncated` is true
     /// if there was more [default: 1MiB].
     #[arg(long, value_name = "SIZE", requires_all = ["command", "json"])]
@@ -67,7 +67,7 @@ impl CommandOptions {
             env: env.iter().filter_map(Assigned::of_command).collect(),
             workdir: self.workdir.clone(),
             user: self.user.clone(),
-            timeout_ms: self.timeout.map(|it| u64::from(it) * 1000),
+            timeout_ms: self.timeout,
             ..Exec::new(component, argv)
         }
     }
@@ -143,7 +143,7 @@ impl CommandOptions {
         words.extend(interactive.then(|| "--interactive".to_owned()));
         words.extend(workdir.iter().map(|it| format!("--workdir={}", it.display())));
         words.extend(user.iter().map(|it| format!("--user={it}")));
-        words.extend(timeout.iter().map(|it| format!("--timeout={it}")));
+        words.extend(timeout.iter().map(|it| format!("--timeout={it}ms")));
         words.extend(max_output.iter().map(|it| format!("--max-output={it}")));
         words
     }

@@ -46,7 +46,9 @@ fn named(command: Command, of: &str) -> Command {
             let ended = OF_ENDED.contains(&of);
             offering(arg, false, move || started(ended, ""))
         }
-        Some("SOURCE" | "DESTINATION") => offering(arg, true, || started(false, ":")),
+        Some("SOURCE" | "DESTINATION" | "NAME[:PATH]") => {
+            offering(arg, true, || started(false, ":"))
+        }
         Some("BOX") if of == "inspect" => offering(arg, true, || {
             started(true, "").into_iter().chain(complete::boxes(&PROGRAM)).collect()
         }),

@@ -19,6 +19,7 @@ const IN_AGENT: Decision = ("component", &["--component", "agent"], &[]);
 const USER: Decision = ("user", &["-u", "app"], &[]);
 const TIMEOUT: Decision = ("timeout", &["--timeout", "5"], &[]);
 const SESSION: Decision = ("session", &["--session", "s"], &[]);
+const EVENTS: Decision = ("events", &["--events"], &["json"]);
 const OUTPUT: Decision = ("output", &["--output", "d"], &[]);
 
 const DIGEST: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
@@ -81,6 +82,8 @@ const ROWS: &[Row] = &[
         ],
     ),
     ("cp", &["a", "x:b"], &[IN_AGENT, USER, JSON]),
+    ("ls", &["x:b"], &[IN_AGENT, USER, JSON]),
+    ("mcp", &["x"], &[]),
     ("health", &["x"], &[("component", &["--component", "business"], &[]), TIMEOUT, JSON]),
     ("skills", &["x"], &[JSON]),
     ("skills x ls", &[], &[JSON]),
@@ -103,7 +106,30 @@ const ROWS: &[Row] = &[
     ("agent health", &["x"], &[TIMEOUT, JSON]),
     ("agent capabilities", &["x"], &[TIMEOUT, JSON]),
     ("agent skills", &["x"], &[TIMEOUT, JSON, SESSION]),
-    ("agent generate", &["x", "p"], &[TIMEOUT, JSON, SESSION]),
+    (
+        "agent generate",
+        &["x", "p"],
+        &[TIMEOUT, ("json", &["--json"], &["events"]), EVENTS, SESSION],
+    ),
+    ("agent session create", &["x"], &[TIMEOUT, JSON, SESSION]),
+    ("agent session list", &["x"], &[TIMEOUT, JSON]),
+    (
+        "agent session send",
+        &["x", "s", "p"],
+        &[TIMEOUT, ("json", &["--json"], &["events"]), EVENTS],
+    ),
+    ("agent session events", &["x", "s"], &[TIMEOUT, JSON]),
+    (
+        "agent session confirm",
+        &["x", "s", "t"],
+        &[TIMEOUT, JSON, ("deny", &["--deny"], &[]), ("reason", &["--reason", "r"], &[])],
+    ),
+    (
+        "agent session cancel",
+        &["x", "s"],
+        &[TIMEOUT, JSON, ("operation", &["--operation", "o"], &[])],
+    ),
+    ("agent session close", &["x", "s"], &[TIMEOUT, JSON]),
     // `--no-stream` is a hidden option for users of docker. `stats` never streams.
     ("stats", &["x"], &[("no_stream", &["--no-stream"], &[]), JSON]),
     ("metrics", &[], &[("all_users", &["--all-users"], &[])]),

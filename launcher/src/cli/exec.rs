@@ -75,7 +75,7 @@ pub(crate) struct ExecArgs {
     #[arg(short, long = "env", value_name = "NAME=VALUE", help_heading = "Options of CMD")]
     #[arg(value_parser = bytes(EnvOption::parse_of_command))]
     env: Vec<EnvOption>,
-    /// Set the variables of a file, one NAME=VALUE on each line. A variable of -e takes precedence.
+    /// Set the variables of a file, or with `-` of standard input, one NAME=VALUE on each line. A variable of -e takes precedence.
     #[arg(long = "env-file", value_name = "FILE", help_heading = "Options of CMD")]
     env_files: Vec<PathBuf>,
     #[command(flatten)]
@@ -118,6 +118,11 @@ const FIRST: Duration = Duration::from_millis(200);
 const PAUSE: Duration = Duration::from_millis(20);
 
 pub(crate) fn exec(args: &ExecArgs) -> Result<u8, Failure> {
+    let has_variables = args.env_files.iter().any(|it| it.as_os_str() == variables::STDIN);
+    if has_variables && (args.detach || args.options.interactive) {
+        let message = "`--env-file -` reads standard input, which --detach closes and -i passes on";
+        return Err(usage(message, "write the variables to a file"));
+    }
     if args.detach && !args.as_detached {
         args.options.check()?;
         return detach::exec();
@@ -125,7 +130,7 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<u8, Failure> {
     let ExecArgs { component, options, json, raw, .. } = args;
     let name = Some(args.name.as_str());
     let command = args.command.clone();
-    let env = variables::resolved(&args.env_files, &args.env)?;
+    let env = variables::resolved_of_command(&args.env_files, &args.env)?;
     let (json, raw) = (*json, *raw || options.tty);
     let detached = args.as_detached;
     run(&Request { name, component: *component, command, options, env, json, raw, detached })
@@ -172,7 +177,7 @@ fn awake(boxes: &Boxes, record: Record) -> Result<Record, Failure> {
 }
 
 /// Returns the directory in which commands of an environment start: the current one if it is in the project, else the project's.
-fn in_project(record: &Record) -> Option<OsString> {
+pub(super) fn in_project(record: &Record) -> Option<OsString> {
     let project = record.project.as_deref()?;
     let here = current_dir().ok().filter(|it| it.starts_with(project));
     Some(here.unwrap_or_else(|| project.to_owned()).into_os_string())

@@ -281,6 +281,9 @@ fn of_agent(error: &AgentError) -> Explanation {
         AgentError::Status { code: AgentError::UNIMPLEMENTED, .. } => {
             "this agent does not have that part of the interface: docs/agents.md"
         }
+        AgentError::Declined { .. } => {
+            "`boxlaunch agent session list NAME` lists the agent's sessions"
+        }
         AgentError::Status { .. } => "`boxlaunch logs NAME` shows what the agent has written",
         AgentError::Compressed(_) | AgentError::TooLarge { .. } | AgentError::Malformed { .. } => {
             "the agent does not follow the interface: docs/agents.md"
@@ -422,7 +425,7 @@ fn of_client(error: &ClientError) -> Explanation {
         ClientError::NoAnswer => {
             (GuestFailed, "it may be busy, or stopped; `boxlaunch rm --force` ends it").into()
         }
-        ClientError::Copy(_) | ClientError::Skills { .. } => Io.into(),
+        ClientError::Copy(_) | ClientError::List(_) | ClientError::Skills { .. } => Io.into(),
         ClientError::FixedSkill { mode, .. } => (SkillFixed, fixed_help(*mode)).into(),
     }
 }

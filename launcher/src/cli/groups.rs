@@ -8,7 +8,10 @@ const GROUPS: [(&str, &[&str]); 7] = [
     ("The environment of a project", &["up", "down", "reset", "snapshot"]),
     (
         "Work in a running box",
-        &["exec", "shell", "attach", "cp", "task", "agent", "skills", "network", "health"],
+        &[
+            "exec", "shell", "attach", "cp", "ls", "task", "agent", "mcp", "skills", "network",
+            "health",
+        ],
     ),
     ("Look at boxes", &["ps", "logs", "stats", "events", "port", "inspect"]),
     ("End boxes", &["stop", "kill", "wait", "rm"]),

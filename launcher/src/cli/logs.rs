@@ -126,7 +126,7 @@ fn follow(
 }
 
 /// Returns the last lines of the output. The pieces of both streams count as one text.
-fn last_lines(mut entries: Vec<Logged>, lines: usize) -> Vec<Logged> {
+pub(super) fn last_lines(mut entries: Vec<Logged>, lines: usize) -> Vec<Logged> {
     if lines == 0 {
         return Vec::new();
     }

@@ -30,6 +30,8 @@ mod launch_error;
 mod lifecycle;
 mod list;
 mod logs;
+mod ls;
+mod mcp;
 mod memory;
 mod metrics;
 mod network;
@@ -128,11 +130,13 @@ enum Command {
     Attach(lifecycle::AttachArgs),
     Logs(logs::LogsArgs),
     Cp(copy::CopyArgs),
+    Ls(ls::LsArgs),
     Health(health::HealthArgs),
     Skills(skills::SkillsArgs),
     Network(network::NetworkArgs),
     Task(task::TaskArgs),
     Agent(agent::AgentArgs),
+    Mcp(mcp::McpArgs),
     Stats(stats::StatsArgs),
     Metrics(metrics::MetricsArgs),
     Port(list::PortArgs),
@@ -183,11 +187,13 @@ impl Command {
             Self::Attach(args) => (lifecycle::attach(args), false),
             Self::Logs(args) => (logs::logs(args), args.json),
             Self::Cp(args) => (copy::copy(args), args.json),
+            Self::Ls(args) => (ls::ls(args), args.json),
             Self::Health(args) => (health::health(args), args.json),
             Self::Skills(args) => (skills::skills(args), args.json),
             Self::Network(args) => (network::network(args), args.json),
             Self::Task(args) => (task::task(args), args.json),
             Self::Agent(args) => (agent::agent(args), args.is_json()),
+            Self::Mcp(args) => (mcp::mcp(args), false),
             Self::Stats(args) => (stats::stats(args), args.json),
             Self::Metrics(args) => (metrics::metrics(args), false),
             Self::Port(args) => (list::port(args), args.json),

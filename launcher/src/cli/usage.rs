@@ -21,9 +21,9 @@ use super::terminal::{self, GlobalOptions};
 use super::{Cli, Command};
 
 /// Commands of boxbuild that a user may try here.
-const BUILDERS: [&str; 20] = [
+const BUILDERS: [&str; 19] = [
     "attest", "budget", "build", "cat", "check", "diff", "export", "fetch", "fmt", "init",
-    "keygen", "lock", "ls", "plan", "push", "report", "schema", "setup", "sign", "why",
+    "keygen", "lock", "plan", "push", "report", "schema", "setup", "sign", "why",
 ];
 
 /// A command line of one command alone. Building the parsers of all other commands takes as long as a hundredth of a start.

@@ -1,10 +1,12 @@
 //! Runs an operation of init's built-in program in a box, such as copying.
 
 use std::cell::RefCell;
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, Seek as _, Write};
 use std::rc::Rc;
 
 use box_contract::wire::Exec;
+use rustix::fs::{MemfdFlags, memfd_create};
 use safe_text::shown;
 
 use crate::client::{Client, ClientError, CommandSetup};
@@ -38,6 +40,17 @@ pub(crate) fn run(
         }
         (_, text) => Err(format!("in the box: {text}")),
     })
+}
+
+/// Returns an input with these bytes, in a file in memory.
+///
+/// # Errors
+/// Errors of the operating system.
+pub(crate) fn input_of(bytes: &[u8]) -> io::Result<Input> {
+    let mut file = File::from(memfd_create("input", MemfdFlags::CLOEXEC)?);
+    file.write_all(bytes)?;
+    file.rewind()?;
+    Ok(Input::new(file))
 }
 
 /// The beginning of a program's output in a box.

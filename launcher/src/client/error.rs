@@ -37,6 +37,9 @@ pub enum ClientError {
     /// A copy from or to a box failed, on the host or in the box.
     #[error("cannot copy: {0}")]
     Copy(String),
+    /// A directory of a box could not be listed.
+    #[error("cannot list the directory: {0}")]
+    List(String),
     /// An operation on the skills of a box failed in the box.
     #[error("cannot {action}: {reason}")]
     Skills {

@@ -1,12 +1,8 @@
 //! Asks a running box which files of its image its programs have replaced or removed.
 
-use std::fs::File;
-use std::io::{Seek as _, Write as _};
-
 use box_contract::ComponentName;
 use box_contract::wire::{Builtin, Exec, HiddenFiles, ImageFile};
 use host_fs::OsError;
-use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::builtin::{self, BoundedOutput};
 use super::{Client, ClientError};
@@ -31,21 +27,18 @@ pub fn hidden_files(
     let exec = Exec { builtin: Some(Builtin::Hidden), user: Some(ROOT.to_owned()), ..exec };
     let answer = BoundedOutput::new(MAX_ANSWER);
     let input = input(files).map_err(OsError::system("write a list of files"))?;
-    let done = builtin::run(client, exec, Some(Input::new(input)), Box::new(answer.clone()))?;
+    let done = builtin::run(client, exec, Some(input), Box::new(answer.clone()))?;
     done.map_err(ClientError::Command)?;
     let malformed = |error: serde_json::Error| StreamError::Protocol(error.to_string());
     Ok(serde_json::from_str(&answer.text()).map_err(malformed)?)
 }
 
-/// Returns a file in memory that has a line for each file.
-fn input(files: &[ImageFile]) -> std::io::Result<File> {
+/// Returns an input that has a line for each file.
+fn input(files: &[ImageFile]) -> std::io::Result<Input> {
     let mut lines = Vec::new();
     for file in files {
         serde_json::to_writer(&mut lines, file)?;
         lines.push(b'\n');
     }
-    let mut input = File::from(memfd_create("files", MemfdFlags::CLOEXEC)?);
-    input.write_all(&lines)?;
-    input.rewind()?;
-    Ok(input)
+    builtin::input_of(&lines)
 }

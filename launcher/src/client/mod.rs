@@ -7,6 +7,7 @@
 mod builtin;
 pub mod copy;
 mod error;
+pub mod files;
 mod hidden;
 mod predecessor;
 pub mod skills;

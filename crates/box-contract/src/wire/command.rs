@@ -194,6 +194,8 @@ pub enum Builtin {
     /// Reads an [`ImageFile`](super::ImageFile) as JSON from each line of standard input, and writes the
     /// [`HiddenFiles`](super::HiddenFiles) to standard output.
     Hidden,
+    /// Writes the [`Listing`](super::Listing) of the directory at a path to standard output.
+    List,
     /// Manages loaded skills. Only the host may run it. It runs outside the components.
     Skills(SkillTask),
 }

@@ -155,6 +155,7 @@ mod client;
 mod command;
 mod event;
 mod hidden;
+mod listing;
 mod mounts;
 mod network;
 mod output;
@@ -176,6 +177,7 @@ pub use command::{
 pub use event::{Caller, GuestEvent, GuestEventKind, Trajectory};
 pub use frame::Frames;
 pub use hidden::{HiddenFiles, ImageFile, MAX_HIDDEN};
+pub use listing::{ListedEntry, ListedKind, Listing, MAX_LISTED};
 pub use mounts::{
     FilePart, HostFile, HostSocket, MAX_DEVICES, MAX_FILES_BYTES, MOUNTS_FOLLOW, Mount,
     MountSource, Mounts, NO_MOUNTS, READ_ONLY_TAG, WRITABLE_TAG, devices, writable_tag,
@@ -292,7 +294,7 @@ impl HostMessage {
     /// Returns the first supported protocol version that has this message.
     pub fn since(&self) -> u32 {
         match self {
-            Self::Exec(Exec { builtin: Some(Builtin::Hidden), .. }) => 13,
+            Self::Exec(Exec { builtin: Some(Builtin::Hidden | Builtin::List), .. }) => 13,
             Self::Exec(exec) if !exec.is_short() => 10,
             Self::Variable(_) => 8,
             Self::Mounts(mounts) if !mounts.sockets.is_empty() => 11,

@@ -100,6 +100,7 @@ fn host_messages_read_back_and_name_their_protocol() {
     let bytes = Exec { workdir: Some(OsString::from_vec(vec![b'/', 0xFF])), ..exec.clone() };
     let pack = Exec { builtin: Some(Builtin::Pack), ..exec.clone() };
     let load = Exec { builtin: Some(Builtin::Skills(SkillTask::Load)), ..exec.clone() };
+    let list = Exec { builtin: Some(Builtin::List), ..exec.clone() };
     let mount = Mount { source: MountSource::Disk(1), guest: "/data".into(), scope: Scope::Both };
     let mounts = Mounts { uid: 7, gid: 0, mounts: vec![mount], ..Mounts::default() };
     let source = MountSource::Together(0);
@@ -116,6 +117,7 @@ fn host_messages_read_back_and_name_their_protocol() {
         (HostMessage::Exec(bytes), 10),
         (HostMessage::Exec(pack), 3),
         (HostMessage::Exec(load), 4),
+        (HostMessage::Exec(list), 13),
         (HostMessage::Signal(Signal { id: ProgramId::AGENT, signal: 15 }), 2),
         (HostMessage::Shutdown(Shutdown { grace_ms: 2000 }), 2),
         (HostMessage::Input(Input { id: ProgramId(9), data: vec![0, 255] }), 2),

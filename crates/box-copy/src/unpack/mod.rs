@@ -75,7 +75,7 @@ pub fn unpack(mut archive: impl Read, to: CopyEnd, author: Author<'_>) -> io::Re
 }
 
 /// Reads the next header. Returns `None` at the end of the archive, which is a block of zeros.
-fn next_header(archive: &mut dyn Read) -> io::Result<Option<Header>> {
+pub(crate) fn next_header(archive: &mut dyn Read) -> io::Result<Option<Header>> {
     let mut header = Header::new_old();
     let block = header.as_mut_bytes();
     archive.read_exact(block).map_err(|error| match error.kind() {
@@ -98,7 +98,7 @@ fn next_header(archive: &mut dyn Read) -> io::Result<Option<Header>> {
 }
 
 /// Reads the long path or target in the content of an extra entry. It may end with a NUL byte, which is removed.
-fn long(archive: &mut dyn Read, size: u64) -> io::Result<Vec<u8>> {
+pub(crate) fn long(archive: &mut dyn Read, size: u64) -> io::Result<Vec<u8>> {
     if size > PATH_MAX as u64 + 1 {
         return Err(odd("it has a path that is too long"));
     }

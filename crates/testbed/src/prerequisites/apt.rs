@@ -77,6 +77,8 @@ pub enum Package {
     Chromium,
     /// Has an agent with keys, and logs in with them.
     OpensshClient,
+    /// Runs a program in a terminal, for the package of sdk/typescript.
+    Bsdutils,
     /// Clones and pushes through OpenSSH.
     Git,
     /// A library of OpenSSH's server, which is unpacked and not installed.
@@ -131,6 +133,7 @@ impl Package {
             Self::Shellcheck => "shellcheck",
             Self::Chromium => "chromium-headless-shell",
             Self::OpensshClient => "openssh-client",
+            Self::Bsdutils => "bsdutils",
             Self::Git => "git",
             Self::Libwrap => "libwrap0",
         }
@@ -171,6 +174,7 @@ impl Package {
             Self::Shellcheck => "shellcheck",
             Self::Chromium => "chromium-headless-shell",
             Self::OpensshClient => "ssh-agent",
+            Self::Bsdutils => "script",
             Self::Git => "git",
             Self::Libwrap => "libwrap0",
         }

@@ -7,9 +7,9 @@ use box_contract::KernelName;
 use virtual_host::HostKernel;
 
 use super::{
-    Package, Say, bare_target, docker_registry, host_kernel, kernel_bundle, markdown, musl_target,
-    openssh_server, oras, packages, prometheus_parser, rust_components, sigstore, spdx_validator,
-    workflows,
+    Package, Say, bare_target, docker_registry, host_kernel, kernel_bundle, markdown, mcp_types,
+    musl_target, openssh_server, oras, packages, prometheus_parser, rust_components, sigstore,
+    spdx_validator, typescript, workflows,
 };
 use crate::{Result, Workspace, lean_kernel};
 
@@ -70,8 +70,11 @@ pub fn for_tests(workspace: &Workspace, say: Say<'_>) -> Result<()> {
     openssh_server(workspace, say)?;
     spdx_validator(workspace, say)?;
     prometheus_parser(workspace, say)?;
+    mcp_types(workspace, say)?;
     oras(workspace, say)?;
     sigstore(workspace, say)?;
+    typescript(workspace, say)?;
+    packages(&[Package::Bsdutils], say)?;
     markdown(workspace, say)?;
     workflows(workspace, say)?;
     packages(&[Package::Jq, Package::Shellcheck], say)?;

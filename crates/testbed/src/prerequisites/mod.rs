@@ -12,6 +12,8 @@ mod download;
 mod groups;
 mod host_kernel;
 mod markdown;
+mod mcp;
+mod npm;
 mod openssh_server;
 mod oras;
 mod prometheus;
@@ -20,6 +22,7 @@ mod python;
 mod rust_target;
 mod sigstore;
 mod spdx;
+mod typescript;
 mod workflows;
 
 use std::fs::{self, File};
@@ -34,6 +37,7 @@ pub(crate) use download::download;
 pub use groups::{for_all_tests, for_demo, for_tests, for_virtual_host, guest_kernel};
 pub use host_kernel::{host_kernel, with_busybox, with_program};
 pub use markdown::{Markdown, MarkdownReader, markdown};
+pub use mcp::{McpTypes, mcp_types};
 pub use openssh_server::openssh_server;
 pub use oras::{Oras, oras};
 pub use prometheus::{PrometheusParser, Sample, prometheus_parser};
@@ -41,6 +45,7 @@ pub use python::with_python;
 pub use rust_target::{BARE, MUSL, bare_target, musl_target, rust_components};
 pub use sigstore::{Sigstore, Verdict, sigstore};
 pub use spdx::{SpdxValidator, spdx_validator};
+pub use typescript::{TypeScript, typescript};
 pub use workflows::{WorkflowKind, Workflows, workflows};
 
 /// A function that gets a line of text before an action that takes long.

@@ -16,22 +16,26 @@ pub(super) enum Platform {
     Any,
     /// Linux on x86-64 with glibc 2.28 or later. Debian has had it since version 10.
     Linux,
+    /// This system, and the version of Python that is used here. The requirements have a digest for each supported version.
+    ThisPython,
 }
 
 impl Platform {
     /// Returns the tag in the names of packages
-    /// ([platform compatibility tags](https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/)).
-    const fn tag(self) -> &'static str {
+    /// ([platform compatibility tags](https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/)). `None` if
+    /// pip chooses the packages that fit.
+    const fn tag(self) -> Option<&'static str> {
         match self {
-            Self::Any => "any",
-            Self::Linux => "manylinux_2_28_x86_64",
+            Self::Any => Some("any"),
+            Self::Linux => Some("manylinux_2_28_x86_64"),
+            Self::ThisPython => None,
         }
     }
 }
 
 /// Returns a directory with Python packages, for `PYTHONPATH`. If it is missing, the packages are downloaded first, without
 /// installing them for the system. `requirements` lists the packages and all their dependencies with their digests. Only
-/// these are fetched. They are for every version of Python, so that one list fits all.
+/// these are fetched. Except with [`Platform::ThisPython`], they are for every version of Python, so that one list fits all.
 pub(super) fn python_packages(
     workspace: &Workspace,
     (name, platform): (&str, Platform),
@@ -57,7 +61,9 @@ fn fetch(folder: &Path, platform: Platform, requirements: &str) -> Result<()> {
     fs::write(&list, requirements).map_err(KitError::file("write", &list))?;
     let mut python = Command::new("python3");
     python.args(["-m", "pip", "install", "--quiet", "--no-deps", "--only-binary=:all:"]);
-    python.args(["--platform", platform.tag(), "--implementation", "py", "--abi", "none"]);
+    if let Some(tag) = platform.tag() {
+        python.args(["--platform", tag, "--implementation", "py", "--abi", "none"]);
+    }
     python.args(["--require-hashes", "--no-warn-script-location", "--target"]).arg(&draft);
     program::run(python.arg("--requirement").arg(&list))?;
     fs::rename(&draft, folder).map_err(KitError::file("rename", &draft))

@@ -17,6 +17,7 @@ use tokio::net::TcpListener;
 
 /// The port on which a box expects its agent, unless the Boxfile declares another one.
 const PORT: u16 = 4088;
+/// This agent remembers nothing, so one session that never ends is enough.
 const SESSION: &str = "only";
 
 #[tokio::main(flavor = "current_thread")]
@@ -35,6 +36,10 @@ fn call(method: &str, request: &[u8]) -> Result<Reply, Status> {
         "ListSkills" => reply(&ListSkillsResponse { skills: vec![skill()] }),
         "CreateSession" => reply(&CreateSessionResponse { session_id: SESSION.to_owned() }),
         "DestroySession" => reply(&DestroySessionResponse { success: true }),
+        "ListSessions" => {
+            let session = Session { session_id: SESSION.to_owned(), state: ACTIVE };
+            reply(&ListSessionsResponse { sessions: vec![session] })
+        }
         "Generate" => {
             let content = prompt(request)?;
             let message = Some(Message { role: ASSISTANT, content });

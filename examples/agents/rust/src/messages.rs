@@ -2,8 +2,9 @@
 
 use prost::Message as ProtoMessage;
 
-/// Enum values: `STATUS_HEALTHY`, `ROLE_ASSISTANT`, `FINISH_REASON_STOP`, `CHUNK_TYPE_CONTENT` and `CHUNK_TYPE_DONE`.
+/// Enum values: `STATUS_HEALTHY`, `SESSION_STATE_ACTIVE`, `ROLE_ASSISTANT`, `FINISH_REASON_STOP`, `CHUNK_TYPE_CONTENT` and `CHUNK_TYPE_DONE`.
 pub(crate) const HEALTHY: i32 = 1;
+pub(crate) const ACTIVE: i32 = 1;
 pub(crate) const ASSISTANT: i32 = 2;
 pub(crate) const STOP: i32 = 1;
 pub(crate) const CONTENT: i32 = 1;
@@ -45,6 +46,13 @@ messages! {
     }
     DestroySessionResponse {
         #[prost(bool, tag = "1")] success: bool,
+    }
+    Session {
+        #[prost(string, tag = "1")] session_id: String,
+        #[prost(int32, tag = "3")] state: i32,
+    }
+    ListSessionsResponse {
+        #[prost(message, repeated, tag = "1")] sessions: Vec<Session>,
     }
     Message {
         #[prost(int32, tag = "1")] role: i32,

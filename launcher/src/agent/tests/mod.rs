@@ -3,6 +3,7 @@
 mod hostile;
 mod proto;
 mod server;
+mod session;
 
 use super::messages::*;
 use super::*;
@@ -18,6 +19,7 @@ fn generated(
         match piece {
             Piece::Text(more) => text += &more,
             Piece::Tool(call) => tools.push(call.name),
+            Piece::Result(result) => tools.push(result.output),
         }
         Ok(())
     });
@@ -25,7 +27,7 @@ fn generated(
 }
 
 fn chunk(kind: ChunkType, content: &str) -> GenerateChunk {
-    GenerateChunk { r#type: kind.into(), content: content.to_owned(), tool_call: None }
+    GenerateChunk { r#type: kind.into(), content: content.to_owned(), ..GenerateChunk::default() }
 }
 
 #[test]
@@ -73,15 +75,18 @@ fn a_generation_makes_a_session_for_itself_and_ends_it() {
         "StreamGenerate" => {
             let call = ToolCall { name: "grep".to_owned(), ..ToolCall::default() };
             let tool = GenerateChunk { tool_call: Some(call), ..chunk(ChunkType::ToolCall, "") };
+            let result = ToolResult { output: "found".to_owned(), ..ToolResult::default() };
+            let result =
+                GenerateChunk { tool_result: Some(result), ..chunk(ChunkType::ToolResult, "") };
             let (first, second) =
                 (chunk(ChunkType::Content, "one "), chunk(ChunkType::Content, "two"));
             let later = GenerateChunk { r#type: 6, ..chunk(ChunkType::Content, "not known here") };
-            Answer::of(&[first, tool, later, second, chunk(ChunkType::Done, "")])
+            Answer::of(&[first, tool, result, later, second, chunk(ChunkType::Done, "")])
         }
         _ => Answer::of(&[DestroySessionResponse { success: true }]),
     });
     let (text, tools, ended) = generated(&client(&agent), None);
-    assert_eq!((text.as_str(), tools), ("one two", vec!["grep".to_owned()]));
+    assert_eq!((text.as_str(), tools), ("one two", vec!["grep".to_owned(), "found".to_owned()]));
     assert_eq!(ended.unwrap(), Generated { session: None, failed: false });
     let calls = agent.calls();
     let names: Vec<_> = calls.iter().map(|(name, _)| name.as_str()).collect();

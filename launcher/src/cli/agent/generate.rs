@@ -3,22 +3,73 @@
 use std::io::{self, Read as _};
 
 use box_contract::{ErrorCode, exit};
-use boxlaunch::agent::messages::ToolCall;
+use boxlaunch::agent::messages::{ToolCall, ToolResult};
 use boxlaunch::agent::{AgentClient, Generated, MAX_PROMPT, Piece};
 use boxlaunch::streams::StreamError;
-use safe_text::{clipped, shown, shown_lines};
+use safe_text::{clipped, shown, shown_json, shown_lines};
 
-use super::GenerateArgs;
+use super::{CommonArgs, GENERATION};
 use crate::cli::error::{Failure, usage};
 use crate::cli::terminal::{is_quiet, json_line, notice, pass_on, print};
 
-pub(super) fn generate(args: &GenerateArgs) -> Result<u8, Failure> {
+/// A prompt, and how its answer is printed.
+#[derive(Debug, clap::Args)]
+pub(super) struct PromptArgs {
+    /// The prompt; `-` reads it from standard input.
+    #[arg(value_name = "PROMPT", allow_hyphen_values = true)]
+    prompt: String,
+    /// Print one JSON object for each piece of the answer as it arrives, and one at the end.
+    #[arg(long, conflicts_with = "json")]
+    pub(super) events: bool,
+}
+
+/// Sends a prompt in the session `session`, or in one that ends with the answer.
+pub(super) fn generate(
+    common: &CommonArgs<GENERATION>,
+    args: &PromptArgs,
+    session: Option<&str>,
+) -> Result<u8, Failure> {
     let prompt = prompt(&args.prompt)?;
-    let client = args.common.client()?;
-    let session = args.session.as_deref();
-    let generate = if args.common.json { generate_json } else { generate_text };
+    let client = common.client()?;
+    let generate = match (args.events, common.json) {
+        (true, _) => generate_events,
+        (false, true) => generate_json,
+        (false, false) => generate_text,
+    };
     let done = generate(&client, prompt, session)?;
     Ok(if done.failed { exit::FAILED } else { exit::DONE })
+}
+
+/// A line of `--events`.
+#[derive(serde::Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+enum Line<'a> {
+    Text { text: String },
+    ToolCall(ToolCall),
+    ToolResult(ToolResult),
+    End { session: &'a Option<String>, failed: bool },
+}
+
+/// Prints each piece of the answer as a JSON object when it arrives, and then the result.
+fn generate_events(
+    client: &AgentClient,
+    prompt: String,
+    session: Option<&str>,
+) -> Result<Generated, Failure> {
+    let mut stdout = io::stdout();
+    let done = client.generate(prompt, session, &mut |piece| {
+        let line = match piece {
+            Piece::Text(text) => Line::Text { text },
+            Piece::Tool(call) => Line::ToolCall(call),
+            Piece::Result(result) => Line::ToolResult(result),
+        };
+        let line = serde_json::to_string(&line).map_err(io::Error::from);
+        let line = line.map_err(StreamError::Output)?;
+        write(&mut stdout, &(shown_json(&line) + "\n"))
+    })?;
+    let Generated { session, failed } = &done;
+    print(&json_line(&Line::End { session, failed: *failed })?)?;
+    Ok(done)
 }
 
 /// The JSON object that `agent generate --json` prints.
@@ -41,6 +92,7 @@ fn generate_json(
         match piece {
             Piece::Text(more) => text += &more,
             Piece::Tool(call) => calls.push(call),
+            Piece::Result(_) => {}
         }
         Ok(())
     })?;
@@ -70,6 +122,7 @@ fn generate_text(
             }
             Ok(())
         }
+        Piece::Result(_) => Ok(()),
     });
     if last != '\n' {
         pass_on(&mut stdout, b"\n")?;
@@ -82,7 +135,7 @@ fn generate_text(
 }
 
 /// Writes a piece of text, and flushes it.
-fn write(to: &mut impl io::Write, text: &str) -> Result<(), StreamError> {
+pub(super) fn write(to: &mut impl io::Write, text: &str) -> Result<(), StreamError> {
     to.write_all(text.as_bytes()).and_then(|()| to.flush()).map_err(StreamError::Output)
 }
 

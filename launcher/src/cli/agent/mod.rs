@@ -2,6 +2,7 @@
 
 mod answer;
 mod generate;
+mod session;
 
 use std::time::Duration;
 
@@ -34,6 +35,7 @@ enum AgentCommand {
     Capabilities(CapabilitiesArgs),
     Skills(SkillsArgs),
     Generate(GenerateArgs),
+    Session(session::SessionArgs),
 }
 
 /// Asks the agent for its health. Exits with 0 if it answers that it is healthy, else with 1.
@@ -75,9 +77,8 @@ struct SkillsArgs {
 struct GenerateArgs {
     #[command(flatten)]
     common: CommonArgs<GENERATION>,
-    /// The prompt; `-` reads it from standard input.
-    #[arg(value_name = "PROMPT", allow_hyphen_values = true)]
-    prompt: String,
+    #[command(flatten)]
+    prompt: generate::PromptArgs,
     /// Use this session of the agent, instead of a new one for this prompt.
     #[arg(long, value_name = "ID")]
     session: Option<String>,
@@ -116,7 +117,8 @@ impl AgentCommand {
             Self::Health(args) => args.common.json,
             Self::Capabilities(args) => args.common.json,
             Self::Skills(args) => args.common.json,
-            Self::Generate(args) => args.common.json,
+            Self::Generate(args) => args.common.json || args.prompt.events,
+            Self::Session(args) => args.is_json(),
         }
     }
 }
@@ -124,17 +126,21 @@ impl AgentCommand {
 impl<const SECONDS: u32> CommonArgs<SECONDS> {
     /// Connects a client to the agent of the box.
     fn client(&self) -> Result<AgentClient, Failure> {
-        let record = Boxes::new(&paths::state()?).find(&self.name)?;
-        let socket = match (record.state, &record.agent_socket) {
-            (State::Ended, _) => Err(ClientError::NotRunning(record.name).into()),
-            // Until the box runs, the file at this path may not be the socket of its agent.
-            (State::Starting, _) => Err(LaunchError::StillStarting(record.name)),
-            (State::Running, Some(socket)) => Ok(socket),
-            (State::Running, None) => Err(LaunchError::NoPort(record.name)),
-        };
-        let limit = Duration::from_secs(self.timeout.into());
-        Ok(AgentClient::new(socket?, limit)?)
+        client(&self.name, Duration::from_secs(self.timeout.into()))
     }
+}
+
+/// Connects a client to the agent of the box `name`. Each of its calls may take `limit`.
+fn client(name: &str, limit: Duration) -> Result<AgentClient, Failure> {
+    let record = Boxes::new(&paths::state()?).find(name)?;
+    let socket = match (record.state, &record.agent_socket) {
+        (State::Ended, _) => Err(ClientError::NotRunning(record.name).into()),
+        // Until the box runs, the file at this path may not be the socket of its agent.
+        (State::Starting, _) => Err(LaunchError::StillStarting(record.name)),
+        (State::Running, Some(socket)) => Ok(socket),
+        (State::Running, None) => Err(LaunchError::NoPort(record.name)),
+    };
+    Ok(AgentClient::new(socket?, limit)?)
 }
 
 pub(crate) fn agent(args: &AgentArgs) -> Result<u8, Failure> {
@@ -148,7 +154,10 @@ pub(crate) fn agent(args: &AgentArgs) -> Result<u8, Failure> {
             let answer = args.common.client()?.skills(args.session.as_deref())?;
             tell(args.common.json, &answer, |it| answer::skills(&it.skills)).map(|()| exit::DONE)
         }
-        AgentCommand::Generate(args) => generate::generate(args),
+        AgentCommand::Generate(args) => {
+            generate::generate(&args.common, &args.prompt, args.session.as_deref())
+        }
+        AgentCommand::Session(args) => session::session(args),
     }
 }
 

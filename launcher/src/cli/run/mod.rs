@@ -74,7 +74,7 @@ pub(super) use options::NetworkChoice;
 pub(crate) use options::RunArgs;
 pub(super) use publish::{PublishOption, of_run as ports_of};
 pub(super) use ssh_agent::{AgentChoice, socket as agent_of_host};
-pub(super) use values::seconds;
+pub(super) use values::{milliseconds, seconds};
 pub(super) use volumes::of_run as volumes_of;
 
 pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<u8, Failure> {

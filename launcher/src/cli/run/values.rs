@@ -93,3 +93,54 @@ fn time(least: u32, most: u32) -> impl Fn(&str) -> Result<u32, String> + Clone {
         })
     }
 }
+
+/// Parses a time limit from a millisecond to [`MAX_TIMEOUT`], and returns milliseconds: as [`seconds`] does, and also `0.5`, `1.5s` and
+/// `500ms`.
+pub(in crate::cli) fn milliseconds(text: &str) -> Result<u64, String> {
+    let with_unit = || age::seconds(text)?.checked_mul(1000);
+    let number = match text.strip_suffix("ms") {
+        Some(number) => number.parse().ok(),
+        None => decimal(text.strip_suffix('s').unwrap_or(text)).or_else(with_unit),
+    };
+    let most = u64::from(MAX_TIMEOUT) * 1000;
+    number.filter(|it| (1..=most).contains(it)).ok_or_else(|| {
+        format!("write a time from 1ms to {MAX_TIMEOUT} seconds, such as 90, 0.5, 500ms or 15m")
+    })
+}
+
+/// Parses seconds with at most three decimals, and returns milliseconds.
+fn decimal(text: &str) -> Option<u64> {
+    let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
+    let is_number = |it: &str| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_number(whole) || !is_number(decimals) || decimals.len() > 3 {
+        return None;
+    }
+    let milliseconds: u64 = format!("{decimals:0<3}").parse().ok()?;
+    whole.parse::<u64>().ok()?.checked_mul(1000)?.checked_add(milliseconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_limit_can_be_less_than_a_second() {
+        for (text, expected) in [
+            ("90", 90_000),
+            ("0.5", 500),
+            ("1.25s", 1250),
+            ("0.001", 1),
+            ("500ms", 500),
+            ("2s", 2000),
+            ("15m", 900_000),
+            ("1d", 86_400_000),
+        ] {
+            assert_eq!(milliseconds(text), Ok(expected), "{text}");
+        }
+        for text in
+            ["", "0", "0ms", ".5", "1.", "0.0001", "-1", "1.5m", "2d", "s", "ms", "+1", "1e3"]
+        {
+            milliseconds(text).unwrap_err();
+        }
+    }
+}

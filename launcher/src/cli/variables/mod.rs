@@ -5,7 +5,7 @@ mod undeclared;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
-use std::io::Read as _;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
@@ -133,10 +133,34 @@ pub(super) fn resolved(files: &[PathBuf], options: &[EnvOption]) -> Result<Vec<A
     Ok(all)
 }
 
+/// The path of `--env-file` of `exec` that stands for standard input.
+pub(super) const STDIN: &str = "-";
+
+/// Returns the variables of a command, as [`resolved`] does. The file [`STDIN`] is standard input.
+pub(super) fn resolved_of_command(
+    files: &[PathBuf],
+    options: &[EnvOption],
+) -> Result<Vec<Assigned>, Failure> {
+    let (input, files): (Vec<_>, Vec<_>) =
+        files.iter().cloned().partition(|it| it.as_os_str() == STDIN);
+    let mut all = match input.first() {
+        Some(_) => parsed(Path::new("standard input"), io::stdin().lock())?,
+        None => Vec::new(),
+    };
+    all.extend(resolved(&files, options)?);
+    Ok(all)
+}
+
 fn of_file(path: &Path) -> Result<Vec<Assigned>, Failure> {
     let failed = |error| given_file::unread("the variables", path, &error);
+    parsed(path, given_file::open(path, failed)?)
+}
+
+/// Reads and parses a file of variables. `path` is its name in messages.
+fn parsed(path: &Path, file: impl Read) -> Result<Vec<Assigned>, Failure> {
+    let failed = |error| given_file::unread("the variables", path, &error);
     let most = u64::try_from(MAX_DOTENV).unwrap_or(u64::MAX).saturating_add(1);
-    let (file, mut text) = (given_file::open(path, failed)?, String::new());
+    let mut text = String::new();
     file.take(most).read_to_string(&mut text).map_err(failed)?;
     let variables = dotenv::parse(&text).map_err(|found| {
         let masked = masked_env_file(&text);
