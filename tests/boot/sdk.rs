@@ -1,11 +1,12 @@
-//! The Python package on a host with Python: the tests of `sdk/python/tests/live.py`, the blocks of docs/sdk.md, and the examples.
+//! The packages for Python and for TypeScript on a host with Python and Node.js: the tests of `sdk/python/tests/live.py` and
+//! `sdk/typescript/tests/live.ts`, the blocks of docs/sdk.md, and the examples.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::sync::LazyLock;
 
 use testbed::debian::DebianImages;
-use testbed::prerequisites::with_python;
+use testbed::prerequisites::{typescript, with_python};
 
 use crate::agent_interface::echo_boxfile;
 use crate::page::blocks;
@@ -15,8 +16,11 @@ const PAGE: &str = include_str!("../../docs/sdk.md");
 const TASKS: &str = include_str!("../../docs/tasks.md");
 /// The image of the page's box, instead of which the test takes an image of this host.
 const IMAGE: &str = "docker.io/library/python:3.12-slim";
-/// The classes of the tests, which share one start of the virtual host.
+/// The classes of the tests in Python, which share one start of the virtual host.
 const CLASSES: [&str; 4] = ["Page", "Lifecycle", "Work", "Examples"];
+/// The tests in TypeScript, and the name of their step in the same start.
+const TYPESCRIPT: &str = include_str!("../../sdk/typescript/tests/live.ts");
+const NODE: &str = "TypeScript";
 
 /// Returns the Boxfile of a box with two components: a shell, and Node for the project of examples/assistant.
 fn workshop(images: &DebianImages) -> String {
@@ -41,7 +45,10 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     assert!(page.contains(IMAGE), "{page}");
     let sandbox = page.replace(IMAGE, &format!("oci:{}", images.agent.display()));
     let counter = blocks(TASKS, "kdl").join("\n") + "\nvm cpus=1 memory=\"384MiB\"\n";
-    let mut host = with_python(tools.host.clone().memory(3072), say).unwrap();
+    let typescript = typescript(&tools.workspace, say).unwrap();
+    typescript.compile(&tools.workspace, &at("typescript")).unwrap();
+    let host = with_python(tools.host.clone().memory(3072), say).unwrap();
+    let mut host = typescript.with_node(host, say).unwrap();
     for (name, text) in [
         ("sandbox", sandbox),
         ("plain", sleeping("plain") + "secret \"KEY\"\n"),
@@ -56,6 +63,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     }
     let host = host
         .file(tools.workspace.path("sdk/python"), "/sdk/python")
+        .file(at("typescript"), "/sdk/typescript")
         .file(tools.workspace.path("docs/sdk.md"), "/sdk.md")
         .file(tools.workspace.path("examples/assistant/project"), "/example/project")
         .file(&tools.programs.assistant_model, "/bin/assistant-model")
@@ -67,7 +75,10 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         );
         scenario.script(UNHURRIED, class, &run)
     };
-    CLASSES.into_iter().fold(Scenario::default(), script).start(&host)
+    let node = "ifconfig lo 127.0.0.1 up; cd /sdk/typescript; export PATH=$PATH:/node\n\
+                node --test-reporter=tap dist/tests/live.js";
+    let scenario = CLASSES.into_iter().fold(Scenario::default(), script);
+    scenario.script(UNHURRIED, NODE, node).start(&host)
 });
 
 /// Checks that all tests of a class have passed.
@@ -100,4 +111,12 @@ fn a_program_works_in_boxes() {
 #[ignore = "one of the longer boots"]
 fn the_examples_work() {
     assert_passed("Examples");
+}
+
+#[test]
+#[ignore = "one of the longer boots"]
+fn a_program_in_typescript_works_in_boxes() {
+    let step = &STEPS[NODE];
+    let passed = format!("\n# pass {}\n", TYPESCRIPT.matches("\ntest(").count());
+    assert!(step.status == 0 && step.stdout.contains(&passed), "{}\n{}", step.stdout, step.stderr);
 }

@@ -7,15 +7,16 @@ import os
 import signal
 import subprocess
 import tempfile
+import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable, Generator, IO, Optional, Type, TypeVar, cast
 
 from . import _schema as schema
-from ._call import Call, Output, Spawn, Steps, Stream, not_started, passed_on
+from ._call import STDERR, Call, Output, Polling, Spawn, Steps, Stream, not_started, passed_on
 from ._config import BoxConfig
-from ._operations import commands, files, lifecycle, look, store, talk
+from ._operations import commands, files, lifecycle, look, sessions, store, talk
 from ._operations.handle import Handle, Owner
-from ._surface import PATIENCE, document, open_terminal, resize, tell_size
+from ._surface import PATIENCE, document, end_of, open_terminal, resize, tell_size
 
 if TYPE_CHECKING:
     from typing_extensions import ParamSpec
@@ -52,6 +53,8 @@ def _popen(argv: Any, **how: Any) -> subprocess.Popen[bytes]:
 
 def _run(call: Call) -> Output:
     """Runs a program to its end. If the caller is interrupted, ends the program, and takes back what it has done."""
+    if call.limit is not None:
+        return _run_limited(call, call.limit)
     pipe, stdin = subprocess.PIPE, subprocess.DEVNULL if call.input is None else subprocess.PIPE
     process = _popen(call.argv, stdin=stdin, stdout=pipe, stderr=pipe, env=call.environment())
     with process:
@@ -62,6 +65,22 @@ def _run(call: Call) -> Output:
             if call.undo and (undo := call.undo(output)):
                 _run(undo)
             raise
+
+
+def _run_limited(call: Call, limit: int) -> Output:
+    """Runs a program without input, and kills it when it has printed more than the limit."""
+    stdout = bytearray()
+    with tempfile.TemporaryFile() as stderr:
+        with _popen(call.argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr, env=call.environment()) as process:
+            try:
+                output = cast(io.BufferedReader, process.stdout)
+                while len(stdout) <= limit and (chunk := output.read1(1 << 16)):
+                    stdout += chunk
+                if len(stdout) <= limit:
+                    process.wait()
+            finally:
+                process.kill()
+        return Output(process.returncode, bytes(stdout), end_of(stderr, STDERR))
 
 
 def _interrupt(process: subprocess.Popen[bytes], call: Call) -> Output:
@@ -120,8 +139,23 @@ def _iterate(stream: Stream[T]) -> Generator[T, None, None]:
                 process.wait()
             finally:
                 process.kill()
-        stderr.seek(0)
-        stream.check(process.returncode, stderr.read())
+        stream.check(process.returncode, end_of(stderr, STDERR))
+
+
+def polling(operation: Callable[P, Polling[T]]) -> Callable[P, Generator[T, None, None]]:
+    """Returns a method that yields what an operation finds, again and again."""
+
+    def method(*args: P.args, **kwargs: P.kwargs) -> Generator[T, None, None]:
+        return _poll(operation(*args, **kwargs))
+
+    document(method, operation)
+    return method
+
+
+def _poll(polled: Polling[T]) -> Generator[T, None, None]:
+    while True:
+        yield from run_steps(polled.poll())
+        time.sleep(polled.interval)
 
 
 def spawning(operation: Callable[P, Spawn]) -> Callable[P, Process]:
@@ -234,10 +268,8 @@ class Process:
         resize(self._terminal, rows, columns)
         tell_size(self._process.pid)
 
-    def __enter__(self) -> Process:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Kills the command, and closes its streams."""
         self._process.kill()
         self._process.wait()
         for stream in (self.stdin, self.stdout, self.stderr):
@@ -246,6 +278,12 @@ class Process:
                     stream.close()
                 except BrokenPipeError:
                     pass
+
+    def __enter__(self) -> Process:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 class Files(Handle):
@@ -256,7 +294,7 @@ class Files(Handle):
     write = blocking(files.write)
     copy_in = blocking(files.copy_in)
     copy_out = blocking(files.copy_out)
-    watch = iterating(files.watch)
+    watch = polling(files.watch)
     list = blocking(files.list_files)
 
 
@@ -277,8 +315,28 @@ class Network(Handle):
     denied = blocking(talk.denied)
 
 
+class Sessions(Handle):
+    """The sessions of an agent, in which it remembers earlier prompts: `box.agent.sessions`."""
+
+    create = blocking(sessions.create)
+    send = blocking(sessions.send)
+    events = iterating(sessions.events)
+    confirm = blocking(sessions.confirm)
+    cancel = blocking(sessions.cancel)
+    close = blocking(sessions.close_session)
+    list = blocking(sessions.list_sessions)
+
+
 class Agent(Handle):
-    """The agent of a box, if it serves the interface of docs/agents.md: `box.agent`."""
+    """The agent of a box, if it serves the interface of docs/agents.md: `box.agent`.
+
+    Attributes:
+        sessions: The methods for its sessions.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.sessions = Sessions(name)
 
     generate = blocking(talk.generate)
     health = blocking(talk.agent_health)
@@ -309,7 +367,7 @@ class Box(Owner):
         self.agent = Agent(name)
 
     @classmethod
-    def of(cls, name: str) -> Box:
+    def of(cls: Type[B], name: str) -> B:
         """Returns the box that runs under a name. Nothing is started, and the end of a `with` block leaves it running."""
         return cls(name)
 
@@ -346,10 +404,11 @@ class Box(Owner):
 class Environment(Box):
     """The environment of a project: a box that is there again tomorrow, as docs/environments.md describes it.
 
-    It has the methods of `Box`. The end of a `with` block leaves it running.
+    `Environment.up` starts it, and `Environment.of` is one that runs already. It has the methods of `Box`. The end of a `with` block
+    leaves it running.
     """
 
-    of = staticmethod(making(store.up, lambda it: Environment(it["name"]), "Environment"))  # type: ignore[assignment]
+    up = staticmethod(making(store.up, lambda it: Environment(it["name"]), "Environment"))
     remove = blocking(store.remove_environment)
     reset = blocking(store.reset)
     snapshot = blocking(store.create_snapshot)

@@ -17,11 +17,20 @@ from pathlib import Path
 from typing import Any, Callable, Generator, Generic, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, TypeVar, Union
 
 from ._errors import BY_CODE, InternalError, UsageError
-from ._failure import BoxbuildError, ProgramNotFoundError
+from ._failure import BoxbuildError, ProgramNotFoundError, printable
 
 T = TypeVar("T")
 #: The directory of the programs, which takes precedence over those of the package and of PATH.
 BIN = "BOXBUILD_BIN"
+#: How much of a stream is kept that is no whole piece yet.
+_UNFINISHED = 64 << 20
+#: How much of the standard error of a stream is read.
+STDERR = 64 << 10
+#: What the programs say about KVM, and what it means in this package.
+_EMULATION = (
+    r"run the box slowly without KVM: `[^`]*`|`--emulated` cannot be used with [^;]*",
+    "without KVM: boxbuild.run(BoxConfig(…, emulated=True), command)",
+)
 
 
 @dataclass(frozen=True)
@@ -43,6 +52,7 @@ class Call:
         env: The variables that the program gets in addition to those of this process.
         interrupt: The signal that ends the program if the caller is interrupted.
         undo: Returns the call that takes back what the program has done, if the caller is interrupted.
+        limit: Kills the program when it has printed more than this many bytes. The output has more bytes then.
     """
 
     argv: Sequence[str]
@@ -50,6 +60,7 @@ class Call:
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     interrupt: int = signal.SIGTERM
     undo: Optional[Callable[[Output], Optional[Call]]] = None
+    limit: Optional[int] = None
 
     def environment(self) -> Mapping[str, str]:
         """Returns the variables of the program."""
@@ -72,6 +83,19 @@ class Stream(Generic[T]):
         """Raises the error of a program that has failed."""
         if status != 0:
             raise of_text(Output(status, b"", stderr))
+
+
+@dataclass(frozen=True)
+class Polling(Generic[T]):
+    """An operation that is repeated, and what it finds each time.
+
+    Attributes:
+        poll: Returns the operation.
+        interval: The pause between two runs, in seconds.
+    """
+
+    poll: Callable[[], Steps[List[T]]]
+    interval: float
 
 
 @dataclass(frozen=True)
@@ -116,7 +140,10 @@ def program(name: str) -> str:
 
 def not_started(argv: Sequence[str], error: OSError) -> BoxbuildError:
     """Returns the error for a program that could not be started."""
-    return ProgramNotFoundError(f"{argv[0]} cannot be started: {error.strerror}")
+    named = os.environ.get(BIN)
+    is_named = bool(named) and argv[0] == os.path.join(named or "", os.path.basename(argv[0]))
+    hint = f"{BIN} names this directory; it must have boxlaunch and boxbuild" if is_named else None
+    return ProgramNotFoundError(f"{argv[0]} cannot be started: {error.strerror}", hint=hint)
 
 
 def boxlaunch(*words: str) -> List[str]:
@@ -148,20 +175,18 @@ def check(found: Any, status: Optional[int]) -> None:
     problems = found.get("errors") or []
     for problem in problems:
         if problem["severity"] == "error":
-            code = problem["code"]
-            raise BY_CODE.get(code, BoxbuildError)(
-                problem["message"], code=code, hint=problem["help"], exit_status=status, problems=problems
-            )
+            code, hint = problem["code"], re.sub(*_EMULATION, problem["help"] or "") or None
+            raise BY_CODE.get(code, BoxbuildError)(problem["message"], code=code, hint=hint, exit_status=status, problems=problems)
 
 
 def of_text(output: Output) -> BoxbuildError:
     """Returns the error that a program has printed as text: a wrong command line, a bug, or one of a command without `--json`."""
     text = output.stderr.decode(errors="replace")
     message = re.search(r"^error: (.+)$", text, re.MULTILINE)
-    hint = re.search(r"^ *= help: (.+)$", text, re.MULTILINE)
+    hint = "; ".join(re.findall(r"^ *(?:= help: |(?=\[possible values: |tip: ))(.+)$", text, re.MULTILINE)) or None
     kind = {2: UsageError, 70: InternalError}.get(output.status, BoxbuildError)
-    otherwise = text.strip() or f"the program has ended with the status {output.status} and no answer"
-    return kind(message[1] if message else otherwise, hint=hint[1] if hint else None, exit_status=output.status)
+    otherwise = printable(text.strip()) or f"the program has ended with the status {output.status} and no answer"
+    return kind(message[1] if message else otherwise, hint=hint, exit_status=output.status)
 
 
 def json_lines() -> Callable[[bytes], Iterator[Any]]:
@@ -178,12 +203,18 @@ def json_lines() -> Callable[[bytes], Iterator[Any]]:
 
 
 def separated(end: bytes) -> Callable[[bytes], List[bytes]]:
-    """Returns the decoder of pieces that end with `end`."""
+    """Returns the decoder of pieces that end with `end`.
+
+    Raises:
+        BoxbuildError: A piece does not end.
+    """
     rest = b""
 
     def decode(chunk: bytes) -> List[bytes]:
         nonlocal rest
         *pieces, rest = (rest + chunk).split(end)
+        if len(rest) > _UNFINISHED:
+            raise BoxbuildError(f"the program has printed a line of more than {_UNFINISHED >> 20} MiB")
         return pieces
 
     return decode
@@ -212,8 +243,26 @@ def flag(name: str, given: bool) -> List[str]:
 
 
 def seconds(time: Union[None, float, str]) -> Optional[str]:
-    """Returns a time as an option takes it: a text such as `15m` as it is, and a number as whole seconds, at least one."""
-    return time if time is None or isinstance(time, str) else str(max(1, math.ceil(time)))
+    """Returns a time as an option takes it: a text such as `15m` as it is, and a number as whole seconds, rounded up.
+
+    Raises:
+        ValueError: The time is negative.
+    """
+    return time if time is None or isinstance(time, str) else str(_natural(time, time))
+
+
+def precise_seconds(time: Union[None, float, str]) -> Optional[str]:
+    """Returns a time as `seconds` does, but with milliseconds."""
+    if time is None or isinstance(time, str):
+        return time
+    whole, rest = divmod(_natural(time * 1000, time), 1000)
+    return f"{whole}.{rest:03}".rstrip("0").rstrip(".") if rest else str(whole)
+
+
+def _natural(number: float, time: float) -> int:
+    if not 0 <= number < math.inf:
+        raise ValueError(f"{time} is no time: write seconds, at least 0")
+    return math.ceil(number)
 
 
 def pairs(values: Optional[Mapping[str, Any]]) -> Tuple[str, ...]:

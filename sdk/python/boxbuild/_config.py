@@ -70,6 +70,18 @@ class BoxConfig:
     options: Sequence[str] = ()
 
     def __post_init__(self) -> None:
+        for name in ("box", "image", "name"):
+            _check(name, getattr(self, name), (str, os.PathLike), "a text")
+        for name in ("shares", "volumes", "ports", "network_local", "options"):
+            _check(name, getattr(self, name), (list, tuple), f"a list, such as {name}=[…]")
+        for name in ("env", "secrets", "skills", "task"):
+            _check(name, getattr(self, name), Mapping, f"a dict, such as {name}={{…}}")
+        for port in self.ports:
+            _check("ports", port, (int, str), "numbers or texts")
+        for value in (self.secrets or {}).values():
+            # The message must not have the value.
+            if not isinstance(value, (str, Path)):
+                raise TypeError("secrets: the values have to be texts, or a Path of a file")
         if bool(self.box) == bool(self.image):
             raise ValueError("a box or an image has to be named, and only one of them")
 
@@ -77,7 +89,8 @@ class BoxConfig:
     def boxfile(self) -> Optional[str]:
         """The path of the Boxfile that has to be built, or `None` for a box that exists."""
         name = os.path.basename(self.box)
-        return self.box if name == "Boxfile" or name.startswith("Boxfile.") or name.endswith(".Boxfile") else None
+        is_named = name == "Boxfile" or name.startswith("Boxfile.") or name.endswith(".Boxfile")
+        return self.box if is_named and not name.endswith(".lock") else None
 
     def words(self, box: str) -> List[str]:
         """Returns the options of `boxlaunch run`, and the box."""
@@ -114,3 +127,18 @@ class BoxConfig:
     @staticmethod
     def _source(at: int, value: Union[str, Path]) -> str:
         return f"env:{_SECRET}{at}" if isinstance(value, str) else f"file:{value}"
+
+
+def config_of(box: Union[str, BoxConfig]) -> BoxConfig:
+    """Returns a configuration: one that is given, or that of a box."""
+    return box if isinstance(box, BoxConfig) else BoxConfig(box)
+
+
+def _check(name: str, value: object, kinds: Any, what: str) -> None:
+    """Checks an argument of a `BoxConfig`.
+
+    Raises:
+        TypeError: It is neither `None` nor of one of these types.
+    """
+    if value is not None and (not isinstance(value, kinds) or isinstance(value, bool)):
+        raise TypeError(f"{name} has to be {what}, and not a value of the type {type(value).__name__}")

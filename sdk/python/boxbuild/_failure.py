@@ -9,6 +9,12 @@ if TYPE_CHECKING:
     from ._schema import Problem
 
 
+def printable(text: str, most: int = 500) -> str:
+    """Returns a text that came from a box for a message: on one line, without control characters, and not too long."""
+    short = text if len(text) <= most else text[: most - 1] + "…"
+    return "".join(it if it.isprintable() else "\ufffd" for it in short)
+
+
 class BoxbuildError(Exception):
     """The base of all errors of this package.
 
@@ -63,6 +69,6 @@ class CommandError(BoxbuildError):
 
     def __init__(self, result: Result) -> None:
         what = "was killed after its time limit" if result.timed_out else f"has ended with the status {result.status}"
-        last = result.stderr.strip().rpartition("\n")[2]
-        super().__init__(f"`{' '.join(result.argv)}` {what}" + (f": {last}" if last else ""), exit_status=result.status)
+        last = printable(result.stderr.strip().rpartition("\n")[2])
+        super().__init__(f"`{printable(' '.join(result.argv))}` {what}" + (f": {last}" if last else ""), exit_status=result.status)
         self.result = result

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import stat
 from dataclasses import dataclass
-from typing import Dict, List, Literal, Optional
+from typing import List, Literal, Optional
 
 from . import _schema as schema
 from ._failure import CommandError
@@ -119,11 +119,3 @@ class FileChange:
 
     kind: Literal["created", "modified", "deleted"]
     name: str
-
-
-def changes(old: Dict[str, FileEntry], new: Dict[str, FileEntry]) -> List[FileChange]:
-    """Returns the differences between two listings of a directory."""
-    found = [FileChange("deleted", name) for name in old if name not in new]
-    found += [FileChange("created", name) for name in new if name not in old]
-    found += [FileChange("modified", name) for name, entry in new.items() if name in old and old[name] != entry]
-    return sorted(found, key=lambda change: change.name)

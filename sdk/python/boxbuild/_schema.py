@@ -2049,6 +2049,80 @@ class AgentGenerate(TypedDict):
     tool_calls: List[AgentGenerateToolCall]
 
 
+class AgentPiece(TypedDict):
+    """`boxlaunch agent generate --events`, `agent session send --events`: a piece of the answer, or its end,
+    one object on each line.
+    """
+
+    kind: Literal["text", "tool-call", "tool-result", "end"]
+    #: The next piece of text; for `text`
+    text: NotRequired[str]
+    #: The ID of the call; for `tool-call`
+    id: NotRequired[str]
+    #: The name of the tool; for `tool-call`
+    name: NotRequired[str]
+    #: The arguments of the call: JSON in a string, as the agent wrote it; for `tool-call`
+    arguments: NotRequired[str]
+    #: Whether the tool has succeeded; for `tool-result`
+    success: NotRequired[bool]
+    #: What the tool returned; for `tool-result`
+    output: NotRequired[str]
+    #: Why the tool failed, else empty; for `tool-result`
+    error: NotRequired[str]
+    #: The session that was named; null if the answer was generated in a temporary session; for `end`
+    session: NotRequired[Optional[str]]
+    #: Whether the agent reports a failure; the exit code is then 1; for `end`
+    failed: NotRequired[bool]
+
+
+class AgentSession(TypedDict):
+    """`boxlaunch agent session create`, `confirm`, `cancel` and `close`: the session with which the command
+    has succeeded.
+    """
+
+    #: The ID of the session
+    session: str
+
+
+class AgentSessionsSession(TypedDict):
+    """An object of the output."""
+
+    #: The ID of the session
+    session: str
+    #: The name, or an empty string
+    name: str
+    state: Literal["unknown", "active", "paused", "completed", "error"]
+    #: How many messages the session has
+    messages: int
+    #: How many tokens of context it uses
+    tokens: int
+    #: When it was made, as the agent counts time; 0 if the agent does not say
+    created_at: int
+    #: When it was changed last, as the agent counts time; 0 if the agent does not say
+    updated_at: int
+
+
+class AgentSessions(TypedDict):
+    """`boxlaunch agent session list`: the sessions that the agent has."""
+
+    #: The sessions, in the order of the agent
+    sessions: List[AgentSessionsSession]
+
+
+class AgentEvent(TypedDict):
+    """`boxlaunch agent session events`: an event of the agent, one object on each line."""
+
+    event: Literal["unknown", "session-created", "session-destroyed", "generation-started", "generation-completed", "tool-called", "tool-completed", "error", "warning", "info", "confirmation-required", "confirmation-received", "confirmation-timeout"]
+    #: The ID of the session; null if the event is of none
+    session: Optional[str]
+    #: The time, as the agent counts it
+    timestamp: int
+    #: The message of the agent
+    message: str
+    #: Additional values, by name
+    data: Dict[str, str]
+
+
 class StatsBoxMachine(TypedDict):
     """The resource usage of the VM's process, measured by the host: its resident memory in bytes, and its CPU
     time in microseconds; null if the process ends meanwhile.
@@ -2231,6 +2305,35 @@ Cp = TypedDict(
 )
 
 
+class ListingEntry(TypedDict):
+    """An object of the output."""
+
+    #: The name, with U+FFFD instead of invalid UTF-8
+    name: str
+    #: The bytes of the name in base64; absent if the name is UTF-8
+    name_base64: NotRequired[str]
+    type: Literal["file", "directory", "symlink", "char-device", "block-device", "fifo", "socket", "unknown"]
+    #: The size in bytes
+    size: int
+    #: The permissions in octal, four digits
+    mode: str
+    #: The time of the last change, in seconds since 1970
+    mtime: int
+    #: The target of a symbolic link; absent for other types
+    target: NotRequired[str]
+
+
+class Listing(TypedDict):
+    """`boxlaunch ls`: the entries of a directory of a running box."""
+
+    #: The path, as on the command line; `.` if it had none
+    path: str
+    #: The entries, sorted by name
+    entries: List[ListingEntry]
+    #: Whether the directory has more than 10000 entries, of which any are listed
+    truncated: bool
+
+
 class PolicyReport(TypedDict):
     """What the policy of this host says about the box; without `--key`, and only if there is a policy."""
 
@@ -2285,9 +2388,14 @@ __all__ = [
     "AgentCapabilitiesLimits",
     "AgentCapabilitiesModel",
     "AgentCapabilitiesTool",
+    "AgentEvent",
     "AgentGenerate",
     "AgentGenerateToolCall",
     "AgentHealth",
+    "AgentPiece",
+    "AgentSession",
+    "AgentSessions",
+    "AgentSessionsSession",
     "AgentSkills",
     "AgentSkillsSkill",
     "AnyDigest",
@@ -2356,6 +2464,8 @@ __all__ = [
     "Label",
     "LaunchInspect",
     "LaunchInspectUnsupportedItem",
+    "Listing",
+    "ListingEntry",
     "Load",
     "LoadLoadedItem",
     "LoadLoadedItemName",

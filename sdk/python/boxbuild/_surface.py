@@ -1,4 +1,4 @@
-"""What the blocking and the asyncio surface share: how a method gets the documentation of its operation."""
+"""What the blocking and the asyncio surface share: the documentation of methods, and terminals."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import signal
 import termios
 from fcntl import ioctl
 from struct import pack
-from typing import Any, Callable, Tuple
+from typing import Any, BinaryIO, Callable, Tuple
 
 #: How long a program may take to end after a signal before it is killed, in seconds.
 PATIENCE = 15
@@ -22,10 +22,16 @@ def document(method: Callable[..., Any], operation: Callable[..., Any], result: 
     signature = inspect.signature(operation)
     kind = str(signature.return_annotation)
     inner = kind.partition("[")[2].rpartition("]")[0]
-    if kind.startswith("Stream["):
+    if kind.startswith(("Stream[", "Polling[")):
         inner = f"Iterator[{inner}]"
     own = [it.replace(annotation=it.empty) if it.name == "self" else it for it in signature.parameters.values()]
     method.__signature__ = signature.replace(parameters=own, return_annotation=result or inner)  # type: ignore[attr-defined]
+
+
+def end_of(file: BinaryIO, most: int) -> bytes:
+    """Returns the last bytes of a file."""
+    file.seek(max(0, file.seek(0, os.SEEK_END) - most))
+    return file.read()
 
 
 def open_terminal() -> Tuple[int, int]:

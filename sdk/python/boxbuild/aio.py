@@ -14,14 +14,18 @@ import os
 import signal
 import subprocess
 import tempfile
-from typing import TYPE_CHECKING, Any, AsyncGenerator, Callable, Coroutine, Generator, Generic, Optional, TypeVar, cast
+from typing import TYPE_CHECKING, Any, AsyncGenerator, Callable, Coroutine, Generator, Generic, Optional, Type, TypeVar, cast
 
+from . import _errors
 from . import _schema as schema
-from ._call import Call, Output, Spawn, Steps, Stream, not_started, passed_on
+from ._call import STDERR, Call, Output, Polling, Spawn, Steps, Stream, not_started, passed_on
 from ._config import BoxConfig
-from ._operations import commands, files, lifecycle, look, store, talk
+from ._errors import *  # noqa: F403
+from ._failure import BoxbuildError, CommandError, ProgramNotFoundError
+from ._operations import commands, files, lifecycle, look, sessions, store, talk
 from ._operations.handle import Handle, Owner
-from ._surface import PATIENCE, document, open_terminal, resize, tell_size
+from ._result import FileChange, FileEntry, Result
+from ._surface import PATIENCE, document, end_of, open_terminal, resize, tell_size
 
 if TYPE_CHECKING:
     from typing_extensions import ParamSpec
@@ -58,6 +62,8 @@ async def _start(argv: Any, **how: Any) -> asyncio.subprocess.Process:
 
 async def _run(call: Call) -> Output:
     """Runs a program to its end. If the task is cancelled, ends the program, and takes back what it has done."""
+    if call.limit is not None:
+        return await _run_limited(call, call.limit)
     pipe, stdin = subprocess.PIPE, subprocess.DEVNULL if call.input is None else subprocess.PIPE
     start = asyncio.ensure_future(_start(call.argv, stdin=stdin, stdout=pipe, stderr=pipe, env=call.environment()))
     talk = asyncio.ensure_future(_talk(start, call.input))
@@ -66,6 +72,31 @@ async def _run(call: Call) -> Output:
     except asyncio.CancelledError:
         await asyncio.shield(_interrupt(call, start, talk))
         raise
+
+
+async def _run_limited(call: Call, limit: int) -> Output:
+    """Runs a program without input, and kills it when it has printed more than the limit."""
+    stdout = bytearray()
+    with tempfile.TemporaryFile() as stderr:
+        how = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": stderr, "env": call.environment()}
+        process = await _start(call.argv, **how)
+        try:
+            output = cast(asyncio.StreamReader, process.stdout)
+            while len(stdout) <= limit and (chunk := await output.read(1 << 16)):
+                stdout += chunk
+            if len(stdout) <= limit:
+                await process.wait()
+        finally:
+            _signal(process, signal.SIGKILL)
+            await _gone(process)
+        return Output(cast(int, process.returncode), bytes(stdout), end_of(stderr, STDERR))
+
+
+async def _gone(process: asyncio.subprocess.Process) -> None:
+    """Waits for the end of a killed program, and drops the rest of its output."""
+    while await cast(asyncio.StreamReader, process.stdout).read(1 << 16):
+        pass
+    await process.wait()
 
 
 async def _talk(start: asyncio.Future[asyncio.subprocess.Process], input: Optional[bytes]) -> Output:
@@ -155,9 +186,25 @@ async def _iterate(stream: Stream[T]) -> AsyncGenerator[T, None]:
             await process.wait()
         finally:
             _signal(process, signal.SIGKILL)
-            await process.communicate()
-        stderr.seek(0)
-        stream.check(cast(int, process.returncode), stderr.read())
+            await _gone(process)
+        stream.check(cast(int, process.returncode), end_of(stderr, STDERR))
+
+
+def polling(operation: Callable[P, Polling[T]]) -> Callable[P, AsyncGenerator[T, None]]:
+    """Returns a method that yields what an operation finds, again and again."""
+
+    def method(*args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[T, None]:
+        return _poll(operation(*args, **kwargs))
+
+    document(method, operation)
+    return method
+
+
+async def _poll(polled: Polling[T]) -> AsyncGenerator[T, None]:
+    while True:
+        for found in await run_steps(polled.poll()):
+            yield found
+        await asyncio.sleep(polled.interval)
 
 
 def spawning(operation: Callable[P, Spawn]) -> Callable[P, Opening[Process]]:
@@ -233,9 +280,17 @@ class Process:
         """The exit status. `None` if the command runs."""
         return self._process.returncode
 
-    async def wait(self) -> int:
-        """Waits for the end of the command, and returns its exit status. Read `stdout` first if it is long."""
-        return await self._process.wait()
+    def poll(self) -> Optional[int]:
+        """Returns the exit status, or `None` if the command runs."""
+        return self.returncode
+
+    async def wait(self, timeout: Optional[float] = None) -> int:
+        """Waits for the end of the command, and returns its exit status. Read `stdout` first if it is long.
+
+        Raises:
+            asyncio.TimeoutError: The command runs after `timeout` seconds.
+        """
+        return await asyncio.wait_for(self._process.wait(), timeout)
 
     def send_signal(self, number: int) -> None:
         """Sends the command SIGINT, SIGTERM or SIGHUP. A second signal, and SIGKILL, kill it.
@@ -281,7 +336,7 @@ class Files(Handle):
     write = awaiting(files.write)
     copy_in = awaiting(files.copy_in)
     copy_out = awaiting(files.copy_out)
-    watch = iterating(files.watch)
+    watch = polling(files.watch)
     list = awaiting(files.list_files)
 
 
@@ -302,8 +357,28 @@ class Network(Handle):
     denied = awaiting(talk.denied)
 
 
+class Sessions(Handle):
+    """The sessions of an agent, in which it remembers earlier prompts: `box.agent.sessions`."""
+
+    create = awaiting(sessions.create)
+    send = awaiting(sessions.send)
+    events = iterating(sessions.events)
+    confirm = awaiting(sessions.confirm)
+    cancel = awaiting(sessions.cancel)
+    close = awaiting(sessions.close_session)
+    list = awaiting(sessions.list_sessions)
+
+
 class Agent(Handle):
-    """The agent of a box, if it serves the interface of docs/agents.md: `box.agent`."""
+    """The agent of a box, if it serves the interface of docs/agents.md: `box.agent`.
+
+    Attributes:
+        sessions: The methods for its sessions.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.sessions = Sessions(name)
 
     generate = awaiting(talk.generate)
     health = awaiting(talk.agent_health)
@@ -334,7 +409,7 @@ class Box(Owner):
         self.agent = Agent(name)
 
     @classmethod
-    def of(cls, name: str) -> Box:
+    def of(cls: Type[B], name: str) -> B:
         """Returns the box that runs under a name. Nothing is started, and the end of `async with` leaves it running."""
         return cls(name)
 
@@ -369,10 +444,11 @@ class Box(Owner):
 class Environment(Box):
     """The environment of a project: a box that is there again tomorrow, as docs/environments.md describes it.
 
-    It has the methods of `Box`. The end of `async with` leaves it running.
+    `Environment.up` starts it, and `Environment.of` is one that runs already. It has the methods of `Box`. The end of `async with`
+    leaves it running.
     """
 
-    of = staticmethod(making(store.up, lambda it: Environment(it["name"]), "Opening[Environment]"))  # type: ignore[assignment]
+    up = staticmethod(making(store.up, lambda it: Environment(it["name"]), "Opening[Environment]"))
     remove = awaiting(store.remove_environment)
     reset = awaiting(store.reset)
     snapshot = awaiting(store.create_snapshot)
@@ -397,12 +473,20 @@ list_boxes = awaiting(look.list_boxes)
 __all__ = [
     "Agent",
     "Box",
+    "BoxConfig",
+    "BoxbuildError",
+    "CommandError",
     "Environment",
+    "FileChange",
+    "FileEntry",
     "Files",
     "Images",
     "Network",
     "Opening",
     "Process",
+    "ProgramNotFoundError",
+    "Result",
+    "Sessions",
     "Skills",
     "build",
     "create_box",
@@ -410,4 +494,6 @@ __all__ = [
     "list_boxes",
     "run",
     "run_task",
+    "schema",
 ]
+__all__ += _errors.__all__

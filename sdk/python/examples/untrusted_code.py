@@ -19,7 +19,12 @@ def run(box_name: str, code: str) -> str:
         return "it took longer than 20 seconds"
     if result.oom_killed:
         return "it needs more memory"
-    return f"status {result.status}\n{result.stdout}{result.stderr}"
+    return f"status {result.status}\n{printable(result.stdout)}{printable(result.stderr)}"
+
+
+def printable(text: str) -> str:
+    """Returns the text without control characters, with which a stranger could change what the terminal shows."""
+    return "".join(it if it.isprintable() or it in "\n\t" else "\ufffd" for it in text)
 
 
 if __name__ == "__main__":

@@ -57,7 +57,7 @@ def no_box() -> bool:
 
 async def opened(project: str) -> aio.Environment:
     """Returns the environment of a project."""
-    return await aio.Environment.of(project)
+    return await aio.Environment.up(project)
 
 
 class Scratch(unittest.TestCase):
@@ -135,7 +135,7 @@ class Lifecycle(Scratch):
     def test_the_environment_of_a_project(self) -> None:
         project = os.path.realpath("project")
         Path(project).mkdir()
-        with boxbuild.Environment.of(project, box=str(BOXES / "echo")) as environment:
+        with boxbuild.Environment.up(project, box=str(BOXES / "echo")) as environment:
             self.assertEqual(environment.exec(["cat", "/note"], cwd="/").status, 1)
             environment.exec("echo kept >/note; echo x >made", cwd=project, check=True)
         self.assertTrue(Path(project, "made").exists())
@@ -160,8 +160,25 @@ class Work(Scratch):
     def test_commands(self) -> None:
         with boxbuild.create_box(PLAIN) as box:
             self.assertEqual(box.exec("echo $KEY", component="agent").stdout, "0123456789\n")
+            env = {"A": "it's $5\\ \"#\n\tend", "B": "\x1b"}
+            self.assertEqual(box.exec('printf "%s|%s" "$A" "$B"', env=env).stdout, "|".join(env.values()))
             self.assertEqual(box.exec(["printf", r"\351"]).stdout_bytes, b"\xe9")
             self.assertEqual(box.exec("head -c 3000 /dev/zero", max_output=1000).truncated, True)
+
+    def test_a_command_costs_at_most_twice_as_much_as_one_of_boxlaunch(self) -> None:
+        def cost(run: Callable[[], object]) -> float:
+            times = []
+            for _ in range(5):
+                began = time.monotonic()
+                run()
+                times.append(time.monotonic() - began)
+            return sorted(times)[2]
+
+        with boxbuild.create_box(PLAIN) as box:
+            program = cost(lambda: subprocess.run(["boxlaunch", "exec", box.name, "true"], check=True))
+            own = cost(lambda: box.exec(["true"]))
+        print(f"exec: {own * 1000:.1f} ms, of boxlaunch alone {program * 1000:.1f} ms", file=sys.stderr)
+        self.assertLess(own, 2 * program)
 
     def test_signals(self) -> None:
         with boxbuild.create_box(PLAIN) as box:
@@ -180,8 +197,17 @@ class Work(Scratch):
             self.assertEqual(box.files.read("/tmp/link"), b"\x00\xff")
             entries = {entry.name: entry for entry in box.files.list("/tmp/d")}
             self.assertEqual((sorted(entries), entries["file"].size, oct(entries["file"].mode)), (["broken", "file"], 2, "0o100755"))
-            with self.assertRaises(boxbuild.CommandError):
+            with self.assertRaises(boxbuild.IoError):
                 box.files.list("/missing")
+            with self.assertRaises(boxbuild.IoError):
+                box.files.read("/missing")
+            with self.assertRaisesRegex(boxbuild.IoError, "is a directory"):
+                box.files.read("/tmp/d")
+            with self.assertRaisesRegex(boxbuild.BoxbuildError, "at most 1 are read"):
+                box.files.read("/tmp/d/file", max_size=1)
+            box.exec("dd if=/dev/zero of=/tmp/large bs=1024k count=0 seek=1024", check=True)
+            with self.assertRaisesRegex(boxbuild.BoxbuildError, "at most 67108864 are read"):
+                box.files.read("/tmp/large")
             Path("notes").mkdir()
             Path("notes/SKILL.md").write_text("---\nname: notes\ndescription: Keeps notes.\n---\n")
             self.assertEqual([it["name"] for it in box.skills.load("notes")], ["notes"])

@@ -1,6 +1,6 @@
 """What the programs print, recorded. A test compares these objects with docs/json.schema.json."""
 
-from typing import Any, Dict
+from typing import Any, Dict, List
 
 EXEC: Dict[str, Any] = {
     "component": "business",
@@ -40,6 +40,22 @@ CP: Dict[str, Any] = {"from": "/a", "to": "x:/b", "note": None}
 IMAGES: Dict[str, Any] = {
     "images": [{"name": "hello", "reference": None, "box": "sha256:" + 64 * "0", "boxfile": None, "since_ms": 1, "bytes": None}]
 }
+LISTING: Dict[str, Any] = {
+    "path": "/",
+    "entries": [
+        {"name": "caf\ufffd", "name_base64": "Y2Fm6Q==", "type": "file", "size": 5, "mode": "0644", "mtime": 7},
+        {"name": "d", "type": "directory", "size": 4096, "mode": "0755", "mtime": 7},
+    ],
+    "truncated": False,
+}
+
+
+def listing(names: List[str]) -> Dict[str, Any]:
+    """Returns the listing of a directory with these files."""
+    entries = [{"name": name, "type": "file", "size": 1, "mode": "0644", "mtime": 5} for name in names]
+    return {"path": "/work", "entries": entries, "truncated": False}
+
+
 #: The definition of each object.
 DEFINITIONS = {
     "exec": EXEC,
@@ -50,5 +66,6 @@ DEFINITIONS = {
     "up": UP,
     "logs": LOGS,
     "cp": CP,
+    "listing": LISTING,
     "images": IMAGES,
 }

@@ -4,12 +4,12 @@ import json
 import os
 import unittest
 from pathlib import Path
-from typing import Any, Callable, List
+from typing import Any, Callable, Dict, List, Optional, Tuple, Type, Union
 from unittest import mock
 
 from boxbuild import BoxConfig
-from boxbuild._call import Call, Output, Steps
-from boxbuild._operations import commands, files, lifecycle, look, store, talk
+from boxbuild._call import Call, Output, Steps, precise_seconds, seconds
+from boxbuild._operations import commands, files, lifecycle, look, sessions, store, talk
 from boxbuild._operations.handle import Handle, Owner
 
 from . import recorded
@@ -43,12 +43,30 @@ class Calls(unittest.TestCase):
 
     def test_exec(self) -> None:
         call = first(commands.exec(HELLO, ["ls", "-l"], component="agent", cwd="/tmp", env={"A": "1"}, user="app", timeout=0.5))
-        options = ["--component=agent", "--workdir=/tmp", "--env=A=1", "--user=app", "--timeout=1"]
+        options = ["--component=agent", "--workdir=/tmp", "--user=app", "--timeout=0.5", "--env-file=-"]
         self.assertEqual(call.argv, ["/programs/boxlaunch", "exec", "--json", *options, "hello", "--", "ls", "-l"])
-        self.assertIsNone(call.input)
+        self.assertEqual(call.input, b'A="1"\n')
         call = first(commands.exec(HELLO, "cat | wc", input="text"))
         self.assertEqual(call.argv[2:], ["--json", "--interactive", "hello", "--", "/bin/sh", "-c", "cat | wc"])
         self.assertEqual(call.input, b"text")
+
+    def test_the_variables_of_a_command_are_on_no_command_line(self) -> None:
+        env = {"A": "it's $5\\ \"#\n\tend", "B": "caf\u00e9", "C": "\x1b", "D.E": "x", "F": ""}
+        call = first(commands.exec(HELLO, "env", env=env))
+        self.assertEqual(call.argv[3:-5], ["--env=C=\x1b", "--env=D.E=x", "--env-file=-"])
+        self.assertEqual((call.input or b"").decode(), 'A="it\'s $5\\\\ \\"#\\n\\tend"\nB="caf\u00e9"\nF=""\n')
+        call = first(commands.exec(HELLO, "env", env={"A": "1"}, input="text"))
+        self.assertEqual((call.argv[3:-5], call.input), (["--env=A=1", "--interactive"], b"text"))
+
+    def test_times(self) -> None:
+        self.assertEqual([seconds(it) for it in (None, 0, 0.5, 2, "15m")], [None, "0", "1", "2", "15m"])
+        times: List[Tuple[Union[None, float, str], Optional[str]]] = [(0, "0"), (0.5, "0.5"), (60, "60"), (0.0001, "0.001"), (12345.678, "12345.678"), ("1m", "1m"), (None, None)]
+        self.assertEqual([precise_seconds(it) for it, _ in times], [text for _, text in times])
+        for wrong in (-1, float("inf"), float("nan")):
+            self.assertRaises(ValueError, seconds, wrong)
+            self.assertRaises(ValueError, precise_seconds, wrong)
+        self.assertEqual(words(lifecycle.stop(HELLO, grace=0.5)), ["stop", "--json", "--grace=1", "hello"])
+        self.assertEqual(words(lifecycle.stop(HELLO, grace=0)), ["stop", "--json", "--grace=0", "hello"])
 
     def test_code_that_fits_into_no_word_is_input(self) -> None:
         self.assertEqual(words(commands.run_python(HELLO, "pass"))[2:], ["hello", "--", "python3", "-c", "pass"])
@@ -75,6 +93,24 @@ class Calls(unittest.TestCase):
         steps = lifecycle.start_with(BoxConfig("project/Boxfile"))
         self.assertEqual(next(steps).argv, ["/programs/boxbuild", "build", "--json", "--file=project/Boxfile"])
         self.assertEqual(steps.send(printed({"box": "sha256:1"})).argv[-1], "sha256:1")
+        names = ("Boxfile", "Boxfile.toml", "ci.Boxfile", "Boxfile.lock", "ci.Boxfile.lock", "Boxfile.toml.lock", "hello")
+        self.assertEqual([bool(BoxConfig(it).boxfile) for it in names], 3 * [True] + 4 * [False])
+
+    def test_wrong_arguments(self) -> None:
+        cases: List[Tuple[Dict[str, Any], Type[Exception], str]] = [
+            ({"shares": "a:/b"}, TypeError, r"^shares has to be a list, such as shares=\[…\], and not a value of the type str$"),
+            ({"ports": 80}, TypeError, "ports has to be a list"),
+            ({"ports": [8.5]}, TypeError, "ports has to be numbers or texts"),
+            ({"secrets": ["X"]}, TypeError, "secrets has to be a dict"),
+            ({"secrets": {"X": b"hidden"}}, TypeError, "^((?!hidden).)*$"),
+            ({"env": "A=1"}, TypeError, "env has to be a dict"),
+            ({"name": 5}, TypeError, "name has to be a text"),
+            ({"emulated": True}, ValueError, "boxbuild.run"),
+        ]
+        for arguments, kind, message in cases:
+            with self.assertRaisesRegex(kind, message):
+                next(lifecycle.start_with(BoxConfig("hello", **arguments)))
+        self.assertEqual(words(lifecycle.start_with("greeter"))[-1], "greeter")
 
     def test_an_interrupted_start_removes_the_box(self) -> None:
         undo = first(lifecycle.start_with(BoxConfig("hello"))).undo
@@ -111,6 +147,7 @@ class Calls(unittest.TestCase):
         wrong_calls: List[Callable[[], Steps[Any]]] = [
             lambda: talk.allow(HELLO, "--x"),
             lambda: talk.load_skills(HELLO, "-x"),
+            lambda: sessions.close_session(HELLO, "-x"),
             lambda: store.pull("--x"),
             lambda: store.remove_images("-f"),
             lambda: lifecycle.start_with(BoxConfig("--help")),
@@ -137,6 +174,15 @@ class Calls(unittest.TestCase):
         call = first(talk.generate(HELLO, "-v", session="s", timeout=5))
         self.assertEqual(call.argv[1:], ["agent", "generate", "--json", "--session=s", "--timeout=5", "hello", "-"])
         self.assertEqual(call.input, b"-v")
+        session = ["agent", "session"]
+        self.assertEqual(words(sessions.create(HELLO, "s")), [*session, "create", "--json", "--session=s", "hello"])
+        call = first(sessions.send(HELLO, "s", "-v", timeout=5))
+        self.assertEqual((call.argv[1:], call.input), ([*session, "send", "--json", "--timeout=5", "hello", "s", "-"], b"-v"))
+        self.assertEqual(sessions.events(HELLO, "s").argv[1:], [*session, "events", "--json", "hello", "s"])
+        denied = sessions.confirm(HELLO, "s", "t", deny=True, reason="no")
+        self.assertEqual(words(denied), [*session, "confirm", "--json", "--deny", "--reason=no", "hello", "s", "t"])
+        self.assertEqual(words(sessions.cancel(HELLO, "s", operation="1")), [*session, "cancel", "--json", "--operation=1", "hello", "s"])
+        self.assertEqual(words(sessions.close_session(HELLO, "s")), [*session, "close", "--json", "hello", "s"])
         logs = look.logs(HELLO, follow=True, tail=5)
         self.assertEqual(logs.argv[1:], ["logs", "--json", "--follow", "--tail=5", "--component=agent", "hello"])
         self.assertEqual(words(store.up("/p", accept=True)), ["up", "--json", "--accept", "/p"])

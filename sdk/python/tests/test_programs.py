@@ -13,7 +13,7 @@ from unittest import mock
 
 import boxbuild
 from boxbuild import _blocking, aio
-from boxbuild._call import Call, Output, Spawn, Steps, Stream, json_lines, program
+from boxbuild._call import Call, Output, Polling, Spawn, Steps, Stream, json_lines, program
 
 
 def shell(script: str, **how: Any) -> Steps[Output]:
@@ -56,12 +56,37 @@ class Blocking(Scratch):
         output = _blocking.run_steps(shell("cat; echo $ADDED; echo err >&2; exit 3", input=b"in ", env={"ADDED": "more"}))
         self.assertEqual(output, Output(3, b"in more\n", b"err\n"))
 
+    def test_a_call_with_a_limit(self) -> None:
+        for run in (_blocking.run_steps, lambda steps: asyncio.run(aio.run_steps(steps))):
+            self.assertEqual(run(shell("echo out; echo err >&2; exit 3", limit=4)), Output(3, b"out\n", b"err\n"))
+            output = run(shell("exec cat /dev/zero", limit=100_000))
+            self.assertEqual(output.status, -signal.SIGKILL)
+            self.assertTrue(100_000 < len(output.stdout) < 300_000)
+
+    def test_an_operation_that_is_repeated(self) -> None:
+        times: List[str] = []
+
+        def poll() -> Steps[List[str]]:
+            times.append((yield from shell("echo x")).stdout.decode())
+            return times * (len(times) > 1)
+
+        changes = _blocking._poll(Polling(poll, 0.01))
+        self.assertEqual([next(changes), next(changes)], ["x\n", "x\n"])
+
+        async def read() -> str:
+            found = await aio._poll(Polling(poll, 0.01)).__anext__()
+            return found
+
+        self.assertEqual(asyncio.run(read()), "x\n")
+
     def test_large_input_and_output_do_not_block(self) -> None:
         data = b"x" * 3_000_000
         self.assertEqual(_blocking.run_steps(shell("cat", input=data)).stdout, data)
 
     def test_an_interrupted_call_ends_its_program(self) -> None:
         script = f"trap 'echo ended; exit 0' TERM; echo begun; touch {self.path}/ready; while :; do sleep 0.05; done"
+        # A shell lets what it starts in the background ignore the signal.
+        self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler))
         interrupted = threading.Thread(target=self.interrupt)
         interrupted.start()
         with self.assertRaises(KeyboardInterrupt):
@@ -109,7 +134,7 @@ class Blocking(Scratch):
 
     def test_a_missing_program(self) -> None:
         with mock.patch.dict(os.environ, {"BOXBUILD_BIN": str(self.path)}):
-            with self.assertRaises(boxbuild.ProgramNotFoundError):
+            with self.assertRaisesRegex(boxbuild.ProgramNotFoundError, "BOXBUILD_BIN names this directory"):
                 boxbuild.list_boxes()
             with self.assertRaises(boxbuild.ProgramNotFoundError):
                 asyncio.run(aio.list_boxes())
@@ -165,7 +190,9 @@ class Asynchronous(Scratch):
                 self.assertIn(b"40 100\r\n", await process.stdout.read())
                 self.assertEqual(await process.wait(), 5)
             async with aio.spawning(lambda: Spawn(["sleep", "1000"], False))() as process:
-                self.assertIsNone(process.returncode)
+                self.assertIsNone(process.poll())
+                with self.assertRaises(asyncio.TimeoutError):
+                    await process.wait(timeout=0.01)
             self.assertEqual(process.returncode, -signal.SIGKILL)
 
         asyncio.run(talk())
@@ -184,13 +211,14 @@ class Programs(Scratch):
         self.addCleanup(named.stop)
 
     def test_answers(self) -> None:
-        self.assertEqual((boxbuild.list_boxes(all=True), boxbuild.images.list(), boxbuild.Box.of("x").status()), ([], [], "ended"))
+        self.assertEqual((boxbuild.list_boxes(all=True), boxbuild.images.list(), boxbuild.Environment.of("x").name), ([], [], "x"))
         self.assertEqual(asyncio.run(aio.images.prune(dry_run=True))["removed"], [])
 
     def test_errors(self) -> None:
         nobody = boxbuild.Box.of("nobody")
         operations: List[Callable[[], Any]] = [
             lambda: nobody.exec(["true"]),
+            lambda: nobody.exec(["true"], env={"A": "it's $5\\ \"#\n\r\tend", "_b": "caf\u00e9 \U0001f600", "C": "\u2028\x1b\u3164", "D": ""}),
             lambda: nobody.files.read("/etc/hosts"),
             lambda: nobody.files.write("/tmp/x", "x"),
             nobody.skills.list,
@@ -198,6 +226,9 @@ class Programs(Scratch):
             nobody.network.denied,
             lambda: nobody.generate("hello"),
             nobody.agent.capabilities,
+            nobody.agent.sessions.list,
+            lambda: nobody.agent.sessions.send("s", "hello"),
+            lambda: list(nobody.agent.sessions.events()),
             lambda: list(nobody.logs()),
             nobody.stats,
             nobody.task,
@@ -206,6 +237,9 @@ class Programs(Scratch):
             nobody.kill,
             nobody.wait,
             nobody.inspect,
+            nobody.status,
+            lambda: nobody.files.list("/"),
+            lambda: list(nobody.files.watch("/")),
         ]
         for operation in operations:
             with self.assertRaises(boxbuild.NameNotFoundError):

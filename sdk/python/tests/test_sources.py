@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Dict, Set
 
 import boxbuild
-from boxbuild import aio
+from boxbuild import _errors, aio
 
 from . import recorded
 
@@ -49,15 +49,19 @@ class Sources(unittest.TestCase):
             self.assertEqual((missing, other), (set(), set()), name)
 
     def test_both_surfaces_are_one(self) -> None:
-        for name in ("Agent", "Box", "Environment", "Files", "Images", "Network", "Skills"):
+        for name in ("Agent", "Box", "Environment", "Files", "Images", "Network", "Sessions", "Skills"):
             self.assertEqual(surface(getattr(boxbuild, name)), surface(getattr(aio, name)), name)
-        self.assertEqual(set(surface(aio.Process)) - set(surface(boxbuild.Process)), {"close"})
+        self.assertEqual(surface(boxbuild.Process), surface(aio.Process))
+        # `aio` alone has the type of `box = await Box.start(…)`.
+        self.assertEqual(set(boxbuild.__all__) - {"aio"}, set(aio.__all__) - {"Opening"})
+        for name in (*_errors.__all__, "BoxConfig", "BoxbuildError", "CommandError", "FileChange", "FileEntry", "Result", "schema"):
+            self.assertIs(getattr(boxbuild, name), getattr(aio, name))
         for name in ("build", "create_box", "list_boxes", "run", "run_task"):
             mine, other = getattr(boxbuild, name), getattr(aio, name)
             self.assertEqual(inspect.signature(mine).parameters, inspect.signature(other).parameters)
 
     def test_everything_is_documented(self) -> None:
-        for kind in (boxbuild.Box, boxbuild.Files, boxbuild.Skills, boxbuild.Network, boxbuild.Agent, boxbuild.Images, aio.Box):
+        for kind in (boxbuild.Box, boxbuild.Files, boxbuild.Skills, boxbuild.Network, boxbuild.Agent, boxbuild.Sessions, boxbuild.Images, aio.Box):
             self.assertTrue(kind.__doc__)
             for name in surface(kind):
                 text = inspect.getdoc(getattr(kind, name)) or ""
@@ -65,8 +69,9 @@ class Sources(unittest.TestCase):
         start = inspect.getdoc(boxbuild.Box.start) or ""
         for name in inspect.signature(boxbuild.BoxConfig).parameters:
             self.assertIn(f"{name}: ", start)
+        self.assertIn('>>> with Box.start("hello"', start)
 
     def test_the_page_names_every_method(self) -> None:
         page = (ROOT / "docs/sdk.md").read_text()
-        names = {name for kind in (boxbuild.Box, boxbuild.Files, boxbuild.Skills, boxbuild.Network) for name in surface(kind)}
+        names = {name for kind in (boxbuild.Box, boxbuild.Files, boxbuild.Skills, boxbuild.Network, boxbuild.Sessions) for name in surface(kind)}
         self.assertEqual({name for name in names if not re.search(rf"\b{name}\b", page)}, set())

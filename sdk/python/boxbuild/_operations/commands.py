@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import signal
-from typing import List, Mapping, Optional, Tuple, Union
+from typing import Dict, List, Mapping, Optional, Tuple, Union
 
-from .._call import Spawn, Steps, ask, boxlaunch, flag, option, pairs, seconds
+from .._call import Spawn, Steps, ask, boxlaunch, flag, option, pairs, precise_seconds
 from .._result import Result
 from .handle import Command, Component, Data, Handle
 
 #: The longest program text on a command line. Linux allows one word 128 KiB.
 _WORD = 100_000
+#: How a quoted value of a file of variables has these characters.
+_ESCAPES = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", '"': '\\"'})
+#: Characters without a shape, which Python takes for printable.
+_SHAPELESS = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U00013440-\U00013455\U00016fe4\U000e0100-\U000e01ef]"
+)
 
 
 def exec(
@@ -34,10 +41,10 @@ def exec(
         command: The program and its arguments, or a line for `sh`.
         component: The component: `agent`, or `business`, the default if the box has it.
         cwd: The working directory, which must exist.
-        env: Variables of the command.
+        env: Variables of the command. Without `input`, their values are on no command line.
         user: `USER[:GROUP]`: names of the component, or numbers.
         input: The standard input, which is empty otherwise.
-        timeout: Kills the command after this many seconds. They are rounded up to whole ones.
+        timeout: Kills the command after this many seconds, such as 0.5.
         max_output: How much of each output is kept, instead of 1 MiB: bytes, or a text such as `16MiB`.
         check: Whether a status other than 0 is an error.
 
@@ -52,9 +59,12 @@ def exec(
         >>> box.exec(["sort"], input="b\\na\\n").stdout
         'a\\nb\\n'
     """
-    options = command_options(component, cwd, env, user, input, timeout, max_output)
+    hidden = {} if input is not None else _of_file(env or {})
+    shown = {name: value for name, value in (env or {}).items() if name not in hidden}
+    options = [*command_options(component, cwd, shown, user, input, timeout, max_output), *flag("--env-file=-", bool(hidden))]
     words = ["exec", "--json", *options, self.name, "--", *argv(command)]
-    result = Result.of((yield from ask(words, input=data(input), interrupt=signal.SIGKILL)))
+    given = "".join(f"{name}={it}\n" for name, it in hidden.items()).encode() if hidden else data(input)
+    result = Result.of((yield from ask(words, input=given, interrupt=signal.SIGKILL)))
     return result.check() if check else result
 
 
@@ -154,9 +164,19 @@ def command_options(
         *option("--env", *pairs(env)),
         *option("--user", user),
         *flag("--interactive", input is not None),
-        *option("--timeout", seconds(timeout)),
+        *option("--timeout", precise_seconds(timeout)),
         *option("--max-output", max_output),
     ]
+
+
+def _of_file(env: Mapping[str, str]) -> Dict[str, str]:
+    """Returns the variables that the file of `--env-file` can have, with their values as it has them.
+
+    It can have no invisible characters but line ends and tabs.
+    """
+    texts = {name: str(value) for name, value in env.items() if re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name)}
+    quoted = {name: f'"{it.translate(_ESCAPES)}"' for name, it in texts.items()}
+    return {name: it for name, it in quoted.items() if it.isprintable() and not _SHAPELESS.search(it)}
 
 
 def argv(command: Command) -> List[str]:

@@ -3,58 +3,76 @@
 from __future__ import annotations
 
 import os
+import posixpath
 import tempfile
 from pathlib import Path
-from typing import Callable, Dict, Iterator, List, Optional, Sequence, Union
+from typing import Callable, Dict, List, Optional, Union
 
 from .. import _schema as schema
-from .._call import Steps, Stream, ask, boxlaunch, option, separated
+from .._archive import OVERHEAD, ArchivedFile, first_entry, malformed
+from .._call import Call, Polling, Steps, ask, boxlaunch, of_text, option
 from .._errors import IoError
-from .._result import FileChange, FileEntry, changes
-from .commands import exec
+from .._failure import BoxbuildError, printable
+from .._listing import changes, entries_of
+from .._result import FileChange, FileEntry
 from .handle import AnyPath, Component, Handle
 
-#: Prints the entries of a directory, each with its mode, size and time, its name and a zero byte. It needs `sh` and `stat`.
-_LIST = """cd -- "$1" || exit 1
-for name in * .[!.]* ..?*; do
-  if [ -e "$name" ] || [ -L "$name" ]; then stat -c '%f %s %Y' -- "$name" && printf '%s\\0' "$name"; fi
-done"""
-#: Prints the entries again and again. An empty piece ends a listing.
-_WATCH = f"while :; do ({_LIST}) || exit 1; printf '\\0'; sleep \"$2\"; done"
+#: How many links are followed to a file.
+_LINKS = 8
 
 
-def read(self: Handle, path: str, *, component: Component = None, user: Optional[str] = None) -> Steps[bytes]:
+def read(
+    self: Handle, path: str, *, component: Component = None, user: Optional[str] = None, max_size: int = 64 << 20
+) -> Steps[bytes]:
     """Returns the content of a file.
 
     Args:
         path: The path in the box. A relative one begins in the working directory of the component.
         component: The component: `agent`, or `business`, the default if the box has it.
         user: The user who reads the file.
+        max_size: The largest size in bytes. A larger file is an error, and is not read to its end.
 
     Raises:
-        BoxbuildError: There is no such file, or the user may not read it.
+        BoxbuildError: There is no such file, the user may not read it, it is a directory, or it is too large.
 
     Example:
         >>> box.files.read("/etc/hostname")
         b'business-host\\n'
     """
-    with tempfile.TemporaryDirectory(prefix="boxbuild-") as directory:
-        copy = Path(directory, "content")
-        try:
-            yield from copy_out(self, path, copy, component=component, user=user)
-        except IoError:
-            # `boxlaunch cp` copies no file through a symbolic link.
-            real = yield from exec(self, ["readlink", "-f", "--", path], component=component, user=user)
-            target = real.stdout.rstrip("\n")
-            if target in ("", path):
-                raise
-            yield from copy_out(self, target, copy, component=component, user=user)
-        return copy.read_bytes()
+    for _ in range(_LINKS):
+        found = yield from _first_entry(self, path, component, user, max_size + OVERHEAD)
+        if not isinstance(found, str):
+            break
+        path = posixpath.join(posixpath.dirname(path), found)
+    if not isinstance(found, ArchivedFile):
+        raise IoError(f"{printable(path)} is a directory" if found is None else f"{printable(path)}: too many links")
+    if found.size > max_size:
+        hint = "a larger `max_size` reads it, and `copy_out` copies it to a file"
+        raise BoxbuildError(f"{printable(path)} has {found.size} bytes, and at most {max_size} are read", hint=hint)
+    if len(found.content) < found.size:
+        raise malformed()
+    return found.content
 
 
-def read_text(self: Handle, path: str, *, component: Component = None, user: Optional[str] = None) -> Steps[str]:
+def _first_entry(
+    self: Handle, path: str, component: Component, user: Optional[str], limit: int
+) -> Steps[Union[ArchivedFile, str, None]]:
+    """Copies at most `limit` bytes of an archive of the path, and returns its first entry."""
+    words = [*option("--component", component), *option("--user", user)]
+    output = yield Call(boxlaunch("cp", *words, _of_box(self, path), "-"), limit=limit)
+    if output.status != 0 and len(output.stdout) <= limit:
+        # An archive on standard output leaves no room for `--json`. An error of the box, and not of the file, has its code here.
+        yield from ask(["ls", "--json", *words, _of_box(self, "/")])
+        failure = of_text(output)
+        raise IoError(str(failure.args[0]), hint=failure.hint, exit_status=output.status)
+    return first_entry(output.stdout)
+
+
+def read_text(
+    self: Handle, path: str, *, component: Component = None, user: Optional[str] = None, max_size: int = 64 << 20
+) -> Steps[str]:
     """Returns the content of a file in UTF-8 as text. The arguments are those of `read`."""
-    return (yield from read(self, path, component=component, user=user)).decode()
+    return (yield from read(self, path, component=component, user=user, max_size=max_size)).decode()
 
 
 def write(
@@ -145,37 +163,30 @@ def _of_box(self: Handle, path: str) -> str:
 
 
 def list_files(self: Handle, path: str, *, component: Component = None) -> Steps[List[FileEntry]]:
-    """Returns the entries of a directory, sorted by name. The component needs `sh` and `stat`.
+    """Returns the entries of a directory, sorted by name.
 
     Args:
         path: The path in the box.
         component: The component: `agent`, or `business`, the default if the box has it.
 
     Raises:
-        CommandError: There is no such directory.
+        BoxbuildError: There is no such directory, or it has more than 10000 entries.
 
     Example:
         >>> [entry.name for entry in box.files.list("/work")]
         ['result.csv']
     """
-    listed = yield from exec(self, ["/bin/sh", "-c", _LIST, "sh", path], component=component, max_output="64MiB", check=True)
-    entries = entries_of(listed.stdout_bytes.split(b"\0")[:-1])
+    entries = yield from _listed(self, path, component)
     return sorted(entries.values(), key=lambda entry: entry.name)
 
 
-def entries_of(pieces: Sequence[bytes]) -> Dict[str, FileEntry]:
-    """Returns the entries that the script has printed, by name."""
-    found = {}
-    for piece in pieces:
-        line, _, name = piece.partition(b"\n")
-        mode, size, mtime = line.split()
-        entry = FileEntry(os.fsdecode(name), int(mode, 16), int(size), int(mtime))
-        found[entry.name] = entry
-    return found
+def _listed(self: Handle, path: str, component: Component) -> Steps[Dict[str, FileEntry]]:
+    listing: schema.Listing = yield from ask(["ls", "--json", *option("--component", component), _of_box(self, path)])
+    return entries_of(listing)
 
 
-def watch(self: Handle, path: str, *, interval: float = 1, component: Component = None) -> Stream[FileChange]:
-    """Yields the changes of a directory. The component needs `sh`, `stat` and `sleep`.
+def watch(self: Handle, path: str, *, interval: float = 1, component: Component = None) -> Polling[FileChange]:
+    """Yields the changes of a directory, until the box ends, which is an error.
 
     The directory is listed again and again, without its subdirectories. Two changes within an interval, or of the same size within
     a second, are seen as one or not at all.
@@ -189,25 +200,18 @@ def watch(self: Handle, path: str, *, interval: float = 1, component: Component 
         >>> for change in box.files.watch("/work"):
         ...     print(change.kind, change.name)
     """
-    words = [*option("--component", component), self.name, "--", "/bin/sh", "-c", _WATCH, "sh", path, str(interval)]
-    return Stream(boxlaunch("exec", "--raw", *words), watching)
+    return Polling(watching(lambda: _listed(self, path, component)), interval)
 
 
-def watching() -> Callable[[bytes], Iterator[FileChange]]:
-    """Returns the decoder of the listings of `watch`."""
-    pieces = separated(b"\0")
-    listing: List[bytes] = []
+def watching(listed: Callable[[], Steps[Dict[str, FileEntry]]]) -> Callable[[], Steps[List[FileChange]]]:
+    """Returns the operation that lists a directory, and returns what has changed since its last run."""
     old: Optional[Dict[str, FileEntry]] = None
 
-    def decode(chunk: bytes) -> Iterator[FileChange]:
-        nonlocal listing, old
-        for piece in pieces(chunk):
-            if piece:
-                listing.append(piece)
-                continue
-            new, listing = entries_of(listing), []
-            found = [] if old is None else changes(old, new)
-            old = new
-            yield from found
+    def poll() -> Steps[List[FileChange]]:
+        nonlocal old
+        new = yield from listed()
+        found = [] if old is None else changes(old, new)
+        old = new
+        return found
 
-    return decode
+    return poll

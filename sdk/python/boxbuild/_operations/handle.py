@@ -39,4 +39,5 @@ class Owner(Handle):
     def __init__(self, name: str, report: Optional[schema.Run] = None, *, keep: bool = True) -> None:
         super().__init__(name)
         self.report = report
-        self._keep = keep
+        #: Whether the end of the block stops the box. `close` does that once.
+        self._ends_with_block = not keep

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Optional, Tuple, Union
 
 from .. import _schema as schema
-from .._call import Call, Output, Steps, answer, ask, boxlaunch, option
-from .._config import BoxConfig
+from .._call import Call, Output, Steps, answer, ask, boxlaunch, option, seconds
+from .._config import BoxConfig, config_of
 from .._errors import BoxEndedError, NameNotFoundError, NotRunningError
 from .._failure import BoxbuildError
 from .._result import Result
@@ -31,24 +31,28 @@ Started = Tuple[schema.Run, bool]
 _GRACE = 2
 
 
-def start_with(config: BoxConfig) -> Steps[Started]:
+def start_with(config: Union[str, BoxConfig]) -> Steps[Started]:
     """Starts a box, and returns when its agent is ready.
 
     Without `keep`, the box ends with the `with` block and with this process, even if that is killed.
 
     Args:
-        config: The box and what it gets from its host.
+        config: The box and what it gets from its host, or only the box, as for `BoxConfig`.
 
     Returns:
         The running box.
 
     Raises:
+        ValueError: The box is emulated.
         BoxbuildError: The box was not started; for example `BoxNotFoundError` or `StartupTimeoutError`.
 
     Example:
         >>> with create_box(BoxConfig("hello", memory="1GiB")) as box:
         ...     print(box.exec(["hostname"]).stdout)
     """
+    config = config_of(config)
+    if config.emulated:
+        raise ValueError("only boxbuild.run(BoxConfig(…, emulated=True), command) starts a box without KVM")
     box = yield from _box_of(config)
     with _file_of(config.task) as task:
         words = ["run", "--json", "--detach", *option("--task", task), *config.words(box)]
@@ -65,8 +69,9 @@ def starting(config: Callable[P, BoxConfig]) -> Callable[P, Steps[Started]]:
 
     arguments = (inspect.getdoc(config) or "").partition("Args:\n")[2].partition("\n\nExample:")[0]
     start.__name__ = "start"
-    own = "    config: The box and what it gets from its host."
-    start.__doc__ = (inspect.getdoc(start_with) or "").replace(own, arguments)
+    own = "    config: The box and what it gets from its host, or only the box, as for `BoxConfig`."
+    text = (inspect.getdoc(start_with) or "").replace(own, arguments)
+    start.__doc__ = text.replace('create_box(BoxConfig("hello", memory="1GiB"))', 'Box.start("hello", memory="1GiB")')
     return start
 
 
@@ -118,7 +123,7 @@ def run(
         env: Variables of the command.
         user: `USER[:GROUP]`: names of the component, or numbers.
         input: The standard input, which is empty otherwise.
-        timeout: Kills the command after this many seconds. They are rounded up to whole ones.
+        timeout: Kills the command after this many seconds, such as 0.5.
         max_output: How much of each output is kept, instead of 1 MiB: bytes, or a text such as `16MiB`.
         check: Whether a status other than 0 is an error.
 
@@ -133,7 +138,7 @@ def run(
         >>> boxbuild.run(BoxConfig(image="python:3.12"), ["python3", "-c", "print(6 * 7)"]).stdout
         '42\\n'
     """
-    config = BoxConfig(box) if isinstance(box, str) else box
+    config = config_of(box)
     options = command_options(component, cwd, env, user, input, timeout, max_output)
     words = ["run", "--json", *options, *config.words((yield from _box_of(config))), "--", *argv(command)]
     report: schema.Run = yield from ask(words, env=config.variables(), input=data(input))
@@ -161,7 +166,7 @@ def run_task(box: Union[str, BoxConfig], spec: Mapping[str, Any]) -> Steps[schem
         >>> boxbuild.run_task("counter", {"id": "1", "type": "count", "description": "Count", "input": "one two"})["result"]
         {'words': 2}
     """
-    config = BoxConfig(box) if isinstance(box, str) else box
+    config = config_of(box)
     ref = yield from _box_of(config)
     with _file_of(spec) as path:
         report = yield from ask(["run", "--json", *option("--task", path), *config.words(ref)], env=config.variables())
@@ -173,9 +178,9 @@ def stop(self: Handle, *, grace: Optional[float] = None) -> Steps[None]:
     """Asks the programs of the box to end, and powers it off.
 
     Args:
-        grace: How long programs may take to end before they are killed, in seconds. 10 by default.
+        grace: How long programs may take to end before they are killed, in seconds, which are rounded up. 10 by default.
     """
-    yield from ask(["stop", "--json", *option("--grace", None if grace is None else int(grace)), self.name])
+    yield from ask(["stop", "--json", *option("--grace", seconds(grace)), self.name])
 
 
 def kill(self: Handle, signal: str = "KILL") -> Steps[None]:
@@ -194,9 +199,9 @@ def remove(self: Handle) -> Steps[None]:
 
 def close(self: Owner) -> Steps[None]:
     """Stops the box and removes it, as the end of the `with` block does. A box of `keep=True` and one of `Box.of` stay."""
-    if self._keep:
+    if not self._ends_with_block:
         return
-    self._keep = True
+    self._ends_with_block = False
     try:
         # The record is removed with the end, because the box was started with `--rm`.
         yield from stop(self, grace=_GRACE)

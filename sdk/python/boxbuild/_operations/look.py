@@ -7,7 +7,7 @@ from typing import List, Literal, Optional, Union
 from .. import _schema as schema
 from .._call import Steps, Stream, ask, boxlaunch, flag, json_lines, option
 from .._errors import NameNotFoundError
-from .handle import Handle
+from .handle import Handle, Owner
 
 
 def inspect(self: Handle) -> Steps[schema.Record]:
@@ -21,14 +21,20 @@ def inspect(self: Handle) -> Steps[schema.Record]:
     for record in report["boxes"]:
         if record["name"] == self.name:
             return record
-    raise NameNotFoundError(f"no started box has the name {self.name}")
+    raise NameNotFoundError(f"no started box has the name {self.name}", hint="`boxlaunch ps -a` lists the started boxes")
 
 
-def status(self: Handle) -> Steps[Literal["starting", "running", "ended"]]:
-    """Returns the state of the box: `starting`, `running` or `ended`. A box without a record has ended."""
+def status(self: Owner) -> Steps[Literal["starting", "running", "ended"]]:
+    """Returns the state of the box: `starting`, `running` or `ended`.
+
+    Raises:
+        NameNotFoundError: No box of `Box.of` has that name. A box that was started here has ended if it has no record.
+    """
     try:
         return (yield from inspect(self))["state"]
     except NameNotFoundError:
+        if self.report is None:
+            raise
         return "ended"
 
 

@@ -34,7 +34,7 @@ def up(
         The environment.
 
     Example:
-        >>> page = Environment.of("~/src/page", accept=True)
+        >>> page = Environment.up("~/src/page", accept=True)
         >>> page.exec("make test", check=True)
     """
     words = [*option("--box", box), *option("--from", snapshot), *flag("--accept", accept), *options]

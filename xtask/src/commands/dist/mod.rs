@@ -1,6 +1,7 @@
 //! `cargo xtask dist`: makes the files of a release.
 //!
-//! A release has an archive with the programs, a Debian package of the same files, a Python package with the programs, a bill of materials, a file with the checksums
+//! A release has an archive with the programs, a Debian package of the same files, packages for Python and Node.js with the
+//! programs, a bill of materials, a file with the checksums
 //! of all, and notes: the text that a page for downloads shows. The same sources and the same compilers give the same bytes, in every directory and at every time.
 
 mod archive;
@@ -8,6 +9,7 @@ mod bill;
 #[cfg(test)]
 mod ci;
 mod deb;
+mod npm;
 mod wheel;
 
 use std::fs;
@@ -16,7 +18,7 @@ use std::process::ExitCode;
 
 use host_fs::own::INSTALLED_KERNEL;
 use testbed::lean_kernel::{self, LeanKernel};
-use testbed::prerequisites::musl_target;
+use testbed::prerequisites::{TypeScript, musl_target, typescript};
 use testbed::{Artefacts, KitError, Result, Workspace, digest};
 use tool_output::{cargo, say};
 
@@ -45,9 +47,11 @@ pub(crate) fn run(options: &Options) -> Outcome {
     let output = options.output.clone().unwrap_or_else(|| workspace.target("dist"));
     say::watch(|| musl_target(&mut say::note))?;
     let kernel = say::watch(|| lean_kernel::build(&workspace, &mut say::note))?;
+    let compiler = say::watch(|| typescript(&workspace, &mut say::note))?;
     say::step("compiling", || compile(&workspace))?;
     let programs = Artefacts::locate_release(&workspace);
-    let files = say::step("packing", || make(&workspace, &programs, &kernel, &output))?;
+    let from = (&programs, &kernel, &compiler);
+    let files = say::step("packing", || make(&workspace, from, &output))?;
     for file in files {
         say::result(&file.display().to_string());
     }
@@ -63,8 +67,7 @@ fn compile(workspace: &Workspace) -> Result<()> {
 /// Writes the files of the release from programs that are compiled, and returns their paths.
 fn make(
     workspace: &Workspace,
-    programs: &Artefacts,
-    kernel: &LeanKernel,
+    (programs, kernel, compiler): (&Artefacts, &LeanKernel, &TypeScript),
     output: &Path,
 ) -> Result<Vec<PathBuf>> {
     let name = format!("boxbuild-{VERSION}-{PLATFORM}");
@@ -77,13 +80,14 @@ fn make(
     let package = output.join(deb::file_name());
     deb::write(root.path(), kernel, &package)?;
     let wheel = wheel::write(workspace, root.path(), output)?;
+    let npm = npm::write((workspace, compiler), root.path(), output)?;
     let bill = output.join(format!("{name}.spdx.json"));
     bill::write(workspace, kernel, &bill)?;
     let sums = output.join(CHECKSUMS);
-    write(&sums, &checksums(&[&archive, &package, &wheel, &bill])?)?;
+    write(&sums, &checksums(&[&archive, &package, &wheel, &npm, &bill])?)?;
     let notes = output.join(format!("boxbuild-{VERSION}-notes.md"));
     install::put_file(&workspace.path(&notes_of(VERSION)), &notes, 0o644)?;
-    Ok(vec![archive, package, wheel, bill, sums, notes])
+    Ok(vec![archive, package, wheel, npm, bill, sums, notes])
 }
 
 /// Returns the path of the notes of a version in the repository.
@@ -120,7 +124,8 @@ mod tests {
         let workspace = Workspace::find();
         let programs = Artefacts::build(&workspace).unwrap();
         let kernel = lean_kernel::build(&workspace, &mut |_| ()).unwrap();
-        make(&workspace, &programs, &kernel, output).unwrap()
+        let compiler = typescript(&workspace, &mut |_| ()).unwrap();
+        make(&workspace, (&programs, &kernel, &compiler), output).unwrap()
     }
 
     /// Runs a command in a directory, with a home of its own, and returns its standard output.
@@ -142,6 +147,7 @@ mod tests {
             format!("boxbuild-{VERSION}-{PLATFORM}.spdx.json"),
             deb::file_name(),
             wheel::file_name(),
+            npm::file_name(),
         ] {
             assert!(page.contains(&file), "{file}");
             assert!(notes.contains(&file), "{file}");
@@ -186,13 +192,30 @@ mod tests {
             assert!(version.ends_with(KernelName::LEAN_RELEASE), "{programs}: {version}");
         }
         let mut pip = Command::new("python3");
-        pip.args(["-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", "python"]);
+        pip.args([
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--no-index",
+            "--no-deps",
+            "--target",
+            "python",
+        ]);
         run(pip.arg(&one[2]), directory.path());
         let build = "import boxbuild; print(boxbuild.build('a/Boxfile', options=['--store', 'new'])['box'])";
         let mut python = Command::new("python3");
         python.args(["-c", build]).env("PYTHONPATH", at("python")).env("PATH", "/usr/bin:/bin");
         let built = String::from_utf8(run(&mut python, directory.path())).unwrap();
         assert!(built.starts_with("sha256:"), "{built}");
+        fs::create_dir_all(at("node_modules/boxbuild")).unwrap();
+        let mut tar = Command::new("tar");
+        tar.arg("-xzf").arg(&one[3]).args(["-C", "node_modules/boxbuild", "--strip-components=1"]);
+        run(&mut tar, directory.path());
+        let build = "import('boxbuild').then(async it => console.log((await it.build('a/Boxfile', { options: ['--store', 'new'] })).box))";
+        let mut node = typescript(&Workspace::find(), &mut |_| ()).unwrap().node();
+        node.args(["-e", build]).env("PATH", "/usr/bin:/bin");
+        assert_eq!(String::from_utf8(run(&mut node, directory.path())).unwrap(), built);
         for page in ["README.md", "docs/trust.md", &notes_of(VERSION)] {
             assert!(at("installed").join(INSTALLED_DOCUMENTS).join(page).is_file(), "{page}");
         }
