@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use box_contract::ErrorCode;
 use boxbuild::project::lock::Lock;
-use boxbuild::project::{self, Checkout, LOCK_ENDING, Project};
+use boxbuild::project::{self, Checkout, Project};
 use boxfile_spec::{Document, MAX_SOURCE};
+use checkout::is_boxfile_name;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use diagnostics::{Severity, Source, Syntax};
 use host_fs::FileError;
@@ -123,7 +124,7 @@ fn format(file: &Path, is_found: bool, check: bool) -> Result<Was, Failure> {
     if is_lock(&document) {
         return Ok(Was::Lock);
     }
-    let Some(text) = formatted(file, document, is_named_boxfile(file))? else {
+    let Some(text) = formatted(file, document, is_boxfile_name(file))? else {
         return Ok(Was::Formatted);
     };
     if !check {
@@ -159,13 +160,6 @@ fn run_on_input(args: &Args) -> Result<(), Failure> {
             Ok(())
         }
     }
-}
-
-/// Returns whether a file has the name of a Boxfile, for example `Boxfile.toml` or `ci.Boxfile`.
-fn is_named_boxfile(file: &Path) -> bool {
-    let name = file.file_name().unwrap_or_default().to_string_lossy();
-    let is_named = name == "Boxfile" || name.starts_with("Boxfile.") || name.ends_with(".Boxfile");
-    is_named && !name.ends_with(LOCK_ENDING)
 }
 
 /// Returns whether the document is a lock.
@@ -226,10 +220,10 @@ mod tests {
     #[test]
     fn a_boxfile_is_known_by_its_name() {
         for name in ["Boxfile", "a/Boxfile.kdl", "Boxfile.toml", "Boxfile.ci", "ci.Boxfile"] {
-            assert!(is_named_boxfile(Path::new(name)), "{name}");
+            assert!(is_boxfile_name(Path::new(name)), "{name}");
         }
         for name in ["README.md", "Cargo.toml", "a.kdl", "Boxfiles", "aBoxfile", "Boxfile.lock"] {
-            assert!(!is_named_boxfile(Path::new(name)), "{name}");
+            assert!(!is_boxfile_name(Path::new(name)), "{name}");
         }
     }
 }

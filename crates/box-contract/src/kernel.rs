@@ -93,8 +93,7 @@ pub fn needs(plan: &RunPlan) -> Vec<Need> {
     let strict = plan.sandbox.as_ref().is_some_and(|it| it.fallback == SandboxFallback::Strict);
     add(strict, Need::LANDLOCK, "`sandbox` (and landlock in CONFIG_LSM)");
     add(!plan.shares.is_empty(), "FUSE_FS", "`share`");
-    let files = plan.components().any(|(name, _)| plan.file_requests(name).is_some());
-    add(files, "INOTIFY_USER", "`cap \"http\"`");
+    add(plan.has_file_requests(), "INOTIFY_USER", "`cap \"http\"`");
     needs
 }
 

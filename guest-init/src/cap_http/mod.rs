@@ -9,8 +9,8 @@
 //!
 //! `box-cap-http` sends each request to the address of the API, as any program of the component could, and writes the answer.
 //! It has the rights of the component's user in these directories, and sees no other file. It is not in the component's PID
-//! namespace, so that no workload can stop it. It is in the component's cgroup, so that its files are charged to the
-//! component's memory.
+//! namespace, so that its workload cannot stop it. It is in the component's cgroup, so that its files are charged to the
+//! component's memory. If it is killed, because that memory is used up, init starts it again.
 
 mod message;
 mod serve;
@@ -51,7 +51,9 @@ const MEMORY_DIVISOR: u64 = 16;
 /// The mode of the directories. Those of an API belong to the component's user, and the others to root.
 const MODE: u32 = 0o755;
 /// The greatest number of files and directories of a tmpfs.
-const MAX_FILES: u32 = 4096;
+const MAX_INODES: u32 = 4096;
+/// The OOM score of a process that is killed after all others of its cgroup. With -1000, it could not be killed.
+const LAST_KILLED: &str = "-999";
 
 /// Makes the directories of each component that sends requests as files.
 ///
@@ -75,7 +77,7 @@ fn make(
     let step = "make the directories of requests";
     fs::create_dir(at).step(step)?;
     let size = MAX_SIZE.min(component.limits.memory_bytes / MEMORY_DIVISOR);
-    let options = format!("mode=0755,size={size},nr_inodes={MAX_FILES}");
+    let options = format!("mode=0755,size={size},nr_inodes={MAX_INODES}");
     mount_fs("tmpfs", at, NO_SUID_DEV_EXEC, &options)?;
     let user = &component.user;
     let make = |directory: PathBuf| -> io::Result<()> {
@@ -127,6 +129,8 @@ fn prepare(
     network: Option<&File>,
     report: &File,
 ) -> Result<Server, InitError> {
+    // If the component has used up its memory and has no other process, this one must be one that the kernel can kill.
+    fs::write("/proc/self/oom_score_adj", LAST_KILLED).step("set the OOM score")?;
     sandboxed::enter(c"box-cap-http", &[report.as_fd()], network)?;
     console::speak_of_panics_on_stderr();
     chdir(&directory(name)).step("enter the directories of requests")?;

@@ -423,6 +423,9 @@ impl Server<'_> {
             if self.task_has_ended(pid, status) {
                 continue;
             }
+            if status == KILLED && self.requests_went_on(pid) {
+                continue;
+            }
             if let Some(step) = self.missed(pid) {
                 return Err(format!("its process ended with status {status}")).step(step);
             }
@@ -430,6 +433,21 @@ impl Server<'_> {
             // unread.
         }
         Ok(())
+    }
+
+    /// Starts the process of a component that sends requests as files again, after it was killed: the component had used up its
+    /// memory. If it cannot be started, because the memory is still used up, the component's requests are no longer answered. Returns
+    /// whether the killed process was such a one.
+    fn requests_went_on(&mut self, pid: Pid) -> bool {
+        let is_killed = |it: &&mut Component| it.requests == Some(pid) && !it.is_lost;
+        let component = self.machine.components.iter_mut().find(is_killed);
+        let Some(component) = component.filter(|_| self.stop.is_none()) else { return false };
+        component.requests =
+            cap_http::start(component, self.machine.plan).unwrap_or_else(|error| {
+                console::say(&format!("requests as files are no longer answered: {error}"));
+                None
+            });
+        true
     }
 
     /// Returns the step of an ended process without which the box is incomplete. `None` for another process. Init itself ends

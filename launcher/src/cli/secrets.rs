@@ -157,6 +157,16 @@ fn malformed(text: &str, help: &str) -> Failure {
     }
 }
 
+/// Returns the error of a `--secret` without a source that is no name, either. The error does not repeat it, because it may be the secret.
+fn unknown(plan: &RunPlan) -> Failure {
+    let names: Vec<_> = plan.secrets.iter().map(|it| it.name.as_str()).collect();
+    let help = match names.as_slice() {
+        [] => "the box declares no secrets: leave it out".to_owned(),
+        names => format!("the box declares {}; {FORM}", names.join(", ")),
+    };
+    usage("a --secret is neither a name of the box's secrets nor NAME=SOURCE", &help)
+}
+
 /// Returns the error of a variable that this program reads.
 fn needed(name: &str, variable: &str) -> Failure {
     let message = format!(
@@ -180,6 +190,7 @@ pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<Vec<GivenSecret>
     let is_name = |text: &str| plan.secrets.iter().any(|it| it.name == text);
     let given = args.given.secrets.iter().map(|it| match is_name(it) {
         true => GivenSecret::parse(&format!("{it}=env:{it}")),
+        false if !it.contains('=') => Err(unknown(plan)),
         false => GivenSecret::parse(it),
     });
     let given: Vec<_> = given.collect::<Result<_, _>>()?;
@@ -462,8 +473,8 @@ mod tests {
             checked(&args, &plan).unwrap_err().text()
         };
         insta::assert_snapshot!(refused("B"), @"
-        error: a --secret has no source
-          = help: write `--secret NAME=env:VARIABLE`, `--secret NAME=file:PATH` or `--secret NAME=-`
+        error: a --secret is neither a name of the box's secrets nor NAME=SOURCE
+          = help: the box declares A; write `--secret NAME=env:VARIABLE`, `--secret NAME=file:PATH` or `--secret NAME=-`
         ");
         let args = RunArgs::of_words(["x.box", "--secret", "A"]).unwrap();
         assert_eq!(checked(&args, &plan).unwrap()[0].source, Source::Variable("A".into()));

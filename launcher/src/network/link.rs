@@ -254,6 +254,10 @@ impl Link {
         let carrier = self.carrier(number);
         let connected = Arc::clone(&self.connected);
         self.carriers.spawn(async move {
+            let Some(_seat) = sockets.seat(component, socket).await else {
+                carrier.refuse().await;
+                return number;
+            };
             match sockets.connect(component, socket).await {
                 None => carrier.refuse().await,
                 Some(agent) if sockets.is_ssh_agent(socket) => {

@@ -1,19 +1,24 @@
 //! The host's end of the sockets of a box: connects to a socket of the host for each stream that asks for it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use box_contract::ComponentName;
 use box_contract::pace::Pace;
 use egress_proxy::{Channel, Decision, Verdict};
 use tokio::io::DuplexStream;
 use tokio::net::UnixStream;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::timeout;
 
-use super::ssh_agent::{self, MAX_SIGNATURES, Signatures};
+use super::ssh_agent::{self, MAX_CONNECTIONS, MAX_LISTS, MAX_SIGNATURES, Signatures};
 use crate::mounts::sockets::SharedSocket;
 use crate::streams::log::NetworkLog;
+
+/// How long a program waits for a connection to the SSH agent while its component has as many as it may have.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The sockets of a box, in the order that init knows.
 #[derive(Debug)]
@@ -26,6 +31,10 @@ pub(super) struct HostSockets {
     noted: Mutex<BTreeSet<(ComponentName, u16, String)>>,
     /// The rate of the signatures of the SSH agent.
     signatures: Mutex<Pace>,
+    /// The rate of its lists of keys.
+    lists: Mutex<Pace>,
+    /// The connections to the SSH agent that each component may still make.
+    seats: BTreeMap<ComponentName, Semaphore>,
 }
 
 impl HostSockets {
@@ -33,8 +42,18 @@ impl HostSockets {
     pub(super) fn new(sockets: Vec<SharedSocket>, connections: u32, log: NetworkLog) -> Self {
         // Init may know sooner than the host that a stream has ended.
         let most = connections.saturating_mul(2) as usize;
-        let signatures = Mutex::new(Pace::new(MAX_SIGNATURES, Instant::now()));
-        Self { sockets, most, log, noted: Mutex::new(BTreeSet::new()), signatures }
+        let [signatures, lists] =
+            [MAX_SIGNATURES, MAX_LISTS].map(|it| Mutex::new(Pace::new(it, Instant::now())));
+        let seats = ComponentName::ALL.map(|it| (it, Semaphore::new(MAX_CONNECTIONS)));
+        Self {
+            sockets,
+            most,
+            log,
+            noted: Mutex::new(BTreeSet::new()),
+            signatures,
+            lists,
+            seats: seats.into(),
+        }
     }
 
     /// Returns how many connections to sockets a component may have.
@@ -57,6 +76,20 @@ impl HostSockets {
         self.sockets.get(usize::from(number)).is_some_and(SharedSocket::is_ssh_agent)
     }
 
+    /// Waits until a component may have a further connection to the socket with this number, and returns its permit, which ends after
+    /// the connection. Only the SSH agent needs one. `None` if the component's other connections last too long.
+    pub(super) async fn seat(
+        &self,
+        component: ComponentName,
+        number: u16,
+    ) -> Option<Option<SemaphorePermit<'_>>> {
+        if !self.is_ssh_agent(number) {
+            return Some(None);
+        }
+        let seat = self.seats.get(&component)?.acquire();
+        timeout(PATIENCE, seat).await.ok()?.ok().map(Some)
+    }
+
     /// Serves the connection `guest` of a component to the SSH agent, to which `agent` is connected.
     pub(super) async fn serve_agent(
         &self,
@@ -65,7 +98,8 @@ impl HostSockets {
         agent: UnixStream,
     ) {
         let note = |decision: &Decision| self.log.note(decision);
-        let signatures = Signatures { component, pace: &self.signatures, note: &note };
+        let (pace, lists) = (&self.signatures, &self.lists);
+        let signatures = Signatures { component, pace, lists, note: &note };
         ssh_agent::serve(guest, agent, &signatures).await;
     }
 

@@ -47,8 +47,7 @@ pub fn check_enforced(opened: &OpenBox) -> Result<(), OpenBoxError> {
     }
     let plan = opened.plan();
     let protocol = opened.config.protocol.unwrap_or(OLDEST_PROTOCOL);
-    let is_served = |name| plan.file_requests(name).is_some();
-    if protocol < FILE_REQUESTS && plan.components().any(|(name, _)| is_served(name)) {
+    if protocol < FILE_REQUESTS && plan.has_file_requests() {
         return Err(StreamError::OlderBox(protocol).into());
     }
     match plan.unsupported() {

@@ -109,7 +109,10 @@ impl Supervisor {
         if self.kill_at.is_some() || self.successor.is_some() || self.retiring.is_some() {
             return Err("it is being stopped or replaced".to_owned());
         }
-        let none = "it was started without a network and without ports, so its first one has to be given at a start, with `-p`";
+        if guest == 0 {
+            return Err("a component has no port 0".to_owned());
+        }
+        let none = "it was started without a network and without ports, so it gets its first one when it is started with `-p`: `run --replace`, or `down` and `up`";
         let network = self.machine.network.as_mut().ok_or(none)?;
         if network.published.len() >= MAX_ATTACHED {
             return Err(format!("it publishes {MAX_ATTACHED} ports, the most that it may"));

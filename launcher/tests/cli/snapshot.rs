@@ -171,7 +171,7 @@ fn a_project_without_a_boxfile_gets_the_box_of_the_configuration() {
     insta::assert_snapshot!(shown("up project"), @r#"
     up project -> 2
     error: HOME/project has no Boxfile
-      = help: name a box: `boxlaunch up --box BOX`; or write a Boxfile: `boxbuild init IMAGE`; or set the box of all such projects: `box = "BOX"` in HOME/config/boxlaunch/config.toml
+      = help: name a box: `boxlaunch up --box BOX`; or write a Boxfile: `boxbuild init IMAGE`, or `boxbuild init --agent NAME` for an agent such as claude-code; or set the box of all such projects: `box = "BOX"` in HOME/config/boxlaunch/config.toml
     "#);
     let of_snapshot = shown("up --from work-1 project");
     assert!(of_snapshot.contains("`boxlaunch up --box sha256:"), "{of_snapshot}");

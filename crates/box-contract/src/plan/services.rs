@@ -63,6 +63,11 @@ impl RunPlan {
         (0..).zip(&self.services).filter(move |(_, it)| it.component == component)
     }
 
+    /// Returns whether a component sends requests as files.
+    pub fn has_file_requests(&self) -> bool {
+        self.components().any(|(name, _)| self.file_requests(name).is_some())
+    }
+
     /// Returns the time limit of a component's requests as files. `None` if the component cannot make such requests: the plan
     /// does not have the capability `http`, or the component has no HTTP API.
     pub fn file_requests(&self, component: ComponentName) -> Option<Duration> {

@@ -1,9 +1,10 @@
 //! The files of a changed box that its environment hides: what programs have written to the root stays on top of it.
 
 use std::error::Error;
+use std::time::Duration;
 
 use box_contract::ComponentName;
-use box_contract::wire::{Follow, HiddenFiles, ImageFile};
+use box_contract::wire::{Follow, HiddenFiles, ImageFile, MAX_HIDDEN};
 use box_inspect::diff::{Change, Side, compare};
 use box_inspect::opened::{Documents, OpenError};
 use box_tree::{Field, Inode};
@@ -15,9 +16,14 @@ use vmm::signals::StopSignals;
 use crate::cli::error::Failure;
 use crate::cli::terminal::notice;
 
-/// How many changed files are looked for. A base image has some 10,000.
+/// How many changed files are looked for, and the sum of the lengths of their paths. A base image has some 10,000 files.
 const MAX_FILES: usize = 200_000;
-/// The fields of a file that decide what a program reads from it.
+const MAX_PATHS: usize = 16 << 20;
+/// How many characters of a path are shown.
+const MAX_SHOWN: usize = 200;
+/// How long a box may take to answer. Its programs can stop the command.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The fields of a file that do not decide what a program reads from it.
 const IGNORED: [Field; 6] =
     [Field::Mode, Field::Uid, Field::Gid, Field::Xattrs, Field::Mtime, Field::HardLinks];
 
@@ -49,7 +55,9 @@ fn look(
     files: &[ImageFile],
     signals: &StopSignals,
 ) -> Result<HiddenFiles, ClientError> {
-    hidden_files(&mut Client::connect(record, Follow::Nothing, signals)?, component, files)
+    let mut client = Client::connect(record, Follow::Nothing, signals)?;
+    client.give_up_after(PATIENCE);
+    hidden_files(&mut client, component, files)
 }
 
 /// Returns the files of a component that a box has and the one before it has not, or has with another content.
@@ -64,7 +72,12 @@ fn changed(
         Change::Added(now) | Change::Changed(_, _, now) => image_file(it.path, now.inode),
         Change::Removed(_) => None,
     });
-    Ok(new.take(MAX_FILES).collect())
+    let mut room = MAX_PATHS;
+    let fits = |it: &ImageFile| {
+        room = room.saturating_sub(it.path.len());
+        room > 0
+    };
+    Ok(new.take(MAX_FILES).take_while(fits).collect())
 }
 
 /// Returns a regular file or a symbolic link.
@@ -87,7 +100,8 @@ fn unknown(error: &dyn Error) -> String {
 
 /// Returns the notice about hidden files.
 fn line(hidden: &HiddenFiles) -> String {
-    let paths: Vec<_> = hidden.paths.iter().map(|it| shown(it)).collect();
+    let cut = |it: &String| shown(&it.chars().take(MAX_SHOWN).collect::<String>());
+    let paths: Vec<_> = hidden.paths.iter().take(MAX_HIDDEN).map(cut).collect();
     let more = hidden.count.saturating_sub(paths.len() as u64);
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
     let (files, hide) = match hidden.count {

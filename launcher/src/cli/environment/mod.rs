@@ -20,7 +20,7 @@ use box_digest::Digest;
 use boxlaunch::boxes::{self, Boxes, Record, RecordError, Snapshot, Snapshots, State};
 use boxlaunch::network::Published;
 use boxlaunch::project::{GitError, Project, ProjectError};
-use checkout::BOXFILES;
+use checkout::{BOXFILES, is_boxfile_name};
 use cli_common::store::{BoxArgument, StoreOption};
 use cli_registry::RegistryOptions;
 use host_fs::OsError;
@@ -235,8 +235,8 @@ impl Up<'_> {
         let default = config::default_box()?.ok_or_else(|| self.no_box())?;
         if let Some(path) = config::path().filter(|_| !is_quiet()) {
             let (subject, path) = (default.display(), path.display());
-            notice(&shown(&format!("boxlaunch: the box is {subject}, from {path}")));
-            notice("\n");
+            let line = shown(&format!("boxlaunch: the box is {subject}, from {path}"));
+            notice(&format!("{line}\n"));
         }
         Ok((default, None))
     }
@@ -254,7 +254,7 @@ impl Up<'_> {
             format!("; or set the box of all such projects: `box = \"BOX\"` in {}", it.display())
         });
         let help = format!(
-            "{}name a box: `boxlaunch up {subject}`; or write a Boxfile: `boxbuild init IMAGE`{}",
+            "{}name a box: `boxlaunch up {subject}`; or write a Boxfile: `boxbuild init IMAGE`, or `boxbuild init --agent NAME` for an agent such as claude-code{}",
             around.unwrap_or_default(),
             config.unwrap_or_default()
         );
@@ -291,7 +291,7 @@ impl Up<'_> {
     /// Starts an environment that has ended.
     fn again(&self, record: &Record) -> Result<u8, Failure> {
         self.check_given(record)?;
-        let _alone = self.boxes.updating(&self.name)?;
+        let alone = self.boxes.updating(&self.name)?;
         let (named, boxfile) = self.next_box(record)?;
         let found = match named {
             Some(named) => match self.found(&named, boxfile.is_some())? {
@@ -317,6 +317,7 @@ impl Up<'_> {
         start.arg("--again");
         let before = repeat::exactly(record.digest, &record.directory, &self.args.store);
         let code = self.start(start)?;
+        drop(alone);
         let is_changed = code == exit::DONE && record.digest != found.opened.digest;
         if let Some(before) = before.filter(|_| is_changed && !is_quiet()) {
             let record = self.boxes.find(&self.name)?;
@@ -352,7 +353,11 @@ impl Up<'_> {
         let new = self.new_ports(record);
         if new.is_none() || names_other || !is_plain {
             let message = format!("{} runs with the box and the options of its start", self.name);
-            let help = "stop it first: `boxlaunch down`, then `boxlaunch up` with these words; a port can be added while it runs: `boxlaunch up -p`";
+            let help = if self.given.is_empty() {
+                "stop it first: `boxlaunch down`, then `boxlaunch up` with these words"
+            } else {
+                "a port can be added while it runs: `boxlaunch up -p`; for other options: `boxlaunch down`, then `boxlaunch up --forget` with all options"
+            };
             return Err(usage(&message, help));
         }
         let own = self.own_boxfile()?.filter(|_| record.boxfile.is_some());
@@ -530,10 +535,7 @@ fn asked(before: &RunPlan, now: &RunPlan) -> String {
     more.map(line).collect()
 }
 
-/// Returns whether a path leads to a Boxfile, and not to a box: to a file with a name or an extension of Boxfiles.
+/// Returns whether a path leads to a Boxfile, and not to a box.
 fn is_boxfile(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let is_named =
-        name.starts_with(BOXFILES[0]) || name.ends_with(".kdl") || name.ends_with(".toml");
-    is_named && path.is_file()
+    is_boxfile_name(path) && path.is_file()
 }

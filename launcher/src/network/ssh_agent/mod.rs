@@ -27,16 +27,24 @@ use protocol::{Message, Messages, Misuse, REFUSAL, Request, Signature};
 pub(super) const MAX_SIGNATURES: u32 = 20;
 /// How many bytes are read at once.
 const CHUNK: usize = 16 << 10;
+/// How many lists of keys a box may ask for per second. A program that asks for more waits, so that the agent has time for its user.
+pub(super) const MAX_LISTS: u32 = 50;
+/// How many connections to the agent a component may have. An agent has few of them for all programs of its user.
+pub(super) const MAX_CONNECTIONS: usize = 8;
 /// The reason of a signature that the agent refuses, for example because its user has not confirmed it.
 const REFUSED: &str = "the agent refuses to sign";
+/// The reason of a signature with a key that the agent does not list.
+const UNKNOWN_KEY: &str = "the agent does not list this key";
 /// The reason of a signature whose program does not wait for it.
 const GONE: &str = "the program has hung up before the agent has answered";
 
 /// The signatures of a component: their record, and their rate.
 pub(super) struct Signatures<'a> {
     pub(super) component: ComponentName,
-    /// The rate of the whole box.
+    /// The rate of signatures of the whole box.
     pub(super) pace: &'a Mutex<Pace>,
+    /// The rate of lists of the whole box.
+    pub(super) lists: &'a Mutex<Pace>,
     /// Records the result of a signature.
     pub(super) note: &'a (dyn Fn(&Decision) + Send + Sync),
 }
@@ -57,17 +65,32 @@ async fn pass_on(
     mut agent: Peer<impl AsyncRead + AsyncWrite + Unpin>,
     signatures: &Signatures<'_>,
 ) -> io::Result<()> {
+    let mut keys = None;
     while let Some(message) = guest.next().await? {
         let request = Request::read(&message)?;
         let answer = match &request {
             Request::Other => None,
-            Request::List => Some(agent.answer(&request, &message).await?),
+            Request::List => {
+                wait(signatures.lists).await;
+                let answer = agent.answer(&request, &message).await?;
+                keys = Some(answer.clone());
+                Some(answer)
+            }
             Request::Sign(signature) => {
-                signatures.wait().await;
+                wait(signatures.pace).await;
                 let mut attempt = signatures.begin(signature, &message);
-                let answer = agent.answer(&request, &message).await;
-                attempt.end(&answer);
-                Some(answer?)
+                let listed = agent.has_key(&signature.blob, &mut keys).await;
+                if let Err(error) = &listed {
+                    attempt.refuse(&error.to_string());
+                }
+                if listed? {
+                    let answer = agent.answer(&request, &message).await;
+                    attempt.end(&answer);
+                    Some(answer?)
+                } else {
+                    attempt.refuse(UNKNOWN_KEY);
+                    None
+                }
             }
         };
         guest.send(answer.as_ref().map_or(&REFUSAL[..], Message::bytes)).await?;
@@ -104,6 +127,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
         self.stream.write_all(bytes).await
     }
 
+    /// Returns whether this peer, which is the agent, lists a key with exactly these bytes. The log would otherwise name a fingerprint
+    /// that no list has, because agents read keys leniently. `keys` is its last list.
+    async fn has_key(&mut self, key: &[u8], keys: &mut Option<Message>) -> io::Result<bool> {
+        if keys.as_ref().is_some_and(|it| it.lists(key)) {
+            return Ok(true);
+        }
+        let list = self.answer(&Request::List, &Message::list()).await?;
+        Ok(keys.insert(list).lists(key))
+    }
+
     /// Sends a request to this peer, which is the agent, and returns its answer.
     async fn answer(&mut self, request: &Request, message: &Message) -> io::Result<Message> {
         self.send(message.bytes()).await?;
@@ -113,24 +146,28 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
     }
 }
 
-impl Signatures<'_> {
-    /// Waits until the box may ask for the next signature.
-    async fn wait(&self) {
-        loop {
-            let now = Instant::now();
-            let wait = {
-                let mut pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
-                if pace.take(now) {
-                    return;
-                }
-                pace.wait(now)
-            };
-            sleep(wait.unwrap_or_default()).await;
-        }
+/// Waits until the box may ask again.
+async fn wait(pace: &Mutex<Pace>) {
+    loop {
+        let now = Instant::now();
+        let wait = {
+            let mut pace = pace.lock().unwrap_or_else(PoisonError::into_inner);
+            if pace.take(now) {
+                return;
+            }
+            pace.wait(now)
+        };
+        sleep(wait.unwrap_or_default()).await;
     }
+}
 
+impl Signatures<'_> {
     /// Begins the record of a signature, for which the agent gets `message`.
-    fn begin(&self, Signature { key, purpose }: &Signature, message: &Message) -> Attempt<'_> {
+    fn begin(
+        &self,
+        Signature { key, purpose, blob: _ }: &Signature,
+        message: &Message,
+    ) -> Attempt<'_> {
         let decision = Decision {
             component: self.component,
             way: Channel::SshAgent,
@@ -156,6 +193,11 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
+    /// Sets the reason why the agent was not asked.
+    fn refuse(&mut self, reason: &str) {
+        self.decision.verdict = Verdict::Failed { reason: reason.to_owned() };
+    }
+
     /// Sets the result.
     fn end(&mut self, answer: &io::Result<Message>) {
         let failed = |reason: String| Verdict::Failed { reason };

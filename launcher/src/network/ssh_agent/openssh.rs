@@ -83,7 +83,8 @@ async fn accept(
         tokio::spawn(async move {
             let note = |it: &Decision| kept.lock().unwrap().push(it.clone());
             let component = ComponentName::Agent;
-            serve(guest, agent, &Signatures { component, pace: &pace, note: &note }).await;
+            serve(guest, agent, &Signatures { component, pace: &pace, lists: &pace, note: &note })
+                .await;
         });
     }
 }

@@ -64,6 +64,27 @@ impl From<Misuse> for io::Error {
 pub(super) struct Message(Vec<u8>);
 
 impl Message {
+    /// Returns the request for the list of keys.
+    pub(super) fn list() -> Self {
+        Self(vec![0, 0, 0, 1, REQUEST_IDENTITIES])
+    }
+
+    /// Returns whether the message is a list of keys that has `key`. Agents read keys leniently, so other bytes can mean the same key.
+    pub(super) fn lists(&self, key: &[u8]) -> bool {
+        let mut fields = self.fields();
+        let mut left = if self.kind() == Some(IDENTITIES_ANSWER) { fields.number() } else { None };
+        while let Some(count) = left.filter(|it| *it > 0) {
+            let Some((listed, _comment)) = fields.string().zip(fields.string()) else {
+                return false;
+            };
+            if listed == key {
+                return true;
+            }
+            left = Some(count - 1);
+        }
+        false
+    }
+
     /// Returns the message with its length field.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.0
@@ -86,12 +107,17 @@ impl Message {
 
 /// Cuts a stream of bytes into messages.
 #[derive(Debug, Default)]
-pub(super) struct Messages(Vec<u8>);
+pub(super) struct Messages {
+    bytes: Vec<u8>,
+    /// How many of the bytes are in messages that were taken.
+    taken: usize,
+}
 
 impl Messages {
     /// Adds bytes of the stream.
     pub(super) fn push(&mut self, bytes: &[u8]) {
-        self.0.extend_from_slice(bytes);
+        self.bytes.drain(..std::mem::take(&mut self.taken));
+        self.bytes.extend_from_slice(bytes);
     }
 
     /// Takes the next message. `None` if it has not arrived in full.
@@ -99,7 +125,8 @@ impl Messages {
     /// # Errors
     /// The message is longer than [`MAX_MESSAGE`], or empty. Then the stream cannot be cut into messages any more.
     pub(super) fn next(&mut self) -> Result<Option<Message>, Misuse> {
-        let Some(length) = self.0.first_chunk() else { return Ok(None) };
+        let rest = &self.bytes[self.taken..];
+        let Some(length) = rest.first_chunk() else { return Ok(None) };
         let length = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX);
         match length {
             0 => return Err(Misuse::Malformed),
@@ -107,11 +134,10 @@ impl Messages {
             _ => return Err(Misuse::TooLong),
         }
         let end = LENGTH + length;
-        if self.0.len() < end {
-            return Ok(None);
-        }
-        let rest = self.0.split_off(end);
-        Ok(Some(Message(std::mem::replace(&mut self.0, rest))))
+        let Some(message) = rest.get(..end) else { return Ok(None) };
+        let message = Message(message.to_vec());
+        self.taken += end;
+        Ok(Some(message))
     }
 }
 
@@ -129,6 +155,8 @@ pub(super) enum Request {
 /// A signature that a program asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Signature {
+    /// The key.
+    pub(super) blob: Vec<u8>,
     /// The fingerprint of the key, as `ssh-add -l` prints it.
     pub(super) key: String,
     /// What the signature is for, in words.
@@ -204,7 +232,7 @@ impl<'m> Fields<'m> {
     fn signature(mut self) -> Option<Signature> {
         let (key, data, _flags) = (self.string()?, self.string()?, self.number()?);
         self.end()?;
-        Some(Signature { key: fingerprint(key), purpose: purpose(data) })
+        Some(Signature { blob: key.to_vec(), key: fingerprint(key), purpose: purpose(data) })
     }
 }
 

@@ -71,7 +71,8 @@ impl Exchange {
         let (host, agent) = duplex(ENOUGH);
         let (pace, decisions) = (Mutex::new(pace()), Mutex::new(Vec::new()));
         let note = |it: &Decision| decisions.lock().unwrap().push(it.clone());
-        let signatures = Signatures { component: ComponentName::Agent, pace: &pace, note: &note };
+        let (component, lists) = (ComponentName::Agent, &pace);
+        let signatures = Signatures { component, pace: &pace, lists, note: &note };
         let runtime = Builder::new_current_thread().enable_time().build().unwrap();
         let (program, agent, ()) = runtime.block_on(async {
             tokio::join!(
@@ -231,16 +232,17 @@ fn an_answer_of_another_kind_ends_the_connection_and_a_refusal_does_not() {
     let sign = sign(&key(), b"data");
     let twice = [&sign[..], &sign].concat();
     let failed = |reason: &str| format!("{FINGERPRINT} (unknown data) failed: {reason}");
-    let refused = Exchange::run(&twice, &[], |_| message(5, b""));
+    let or_list = |kind: u8, other: Vec<u8>| if kind == 11 { answer(11) } else { other };
+    let refused = Exchange::run(&twice, &[], |kind| or_list(kind, message(5, b"")));
     assert_eq!(refused.program, [message(5, b""), message(5, b"")].concat());
     assert_eq!(refused.shown(), [(); 2].map(|()| failed("the agent refuses to sign")));
     for kind in [6, 12, 13, 28] {
-        let other = Exchange::run(&twice, &[], |_| message(kind, b""));
-        assert_eq!(other.agent, sign, "{kind}");
+        let other = Exchange::run(&twice, &[], |asked| or_list(asked, message(kind, b"")));
+        assert_eq!(other.agent, [message(11, b""), sign.clone()].concat(), "{kind}");
         assert!(other.program.is_empty(), "{kind}");
         assert_eq!(other.shown(), [failed("the agent's answer is of another kind")], "{kind}");
     }
-    let long = Exchange::run(&twice, &[], |_| vec![0xff; 4]);
+    let long = Exchange::run(&twice, &[], |kind| or_list(kind, vec![0xff; 4]));
     assert_eq!(long.shown(), [failed("a message has more than 256 KiB")]);
     let list = Exchange::run(&message(11, b""), &[], |_| message(14, b""));
     assert!(list.program.is_empty());
@@ -256,7 +258,8 @@ fn controlled(
     let (host, agent) = duplex(ENOUGH);
     let (pace, decisions) = (Mutex::new(pace), Mutex::new(Vec::new()));
     let note = |it: &Decision| decisions.lock().unwrap().push(it.clone());
-    let signatures = Signatures { component: ComponentName::Business, pace: &pace, note: &note };
+    let (component, lists) = (ComponentName::Business, Mutex::new(self::pace()));
+    let signatures = Signatures { component, pace: &pace, lists: &lists, note: &note };
     runtime.block_on(async {
         let served = serve(guest, host, &signatures);
         tokio::select! {
@@ -273,7 +276,9 @@ fn a_signature_is_recorded_also_if_nobody_waits_for_it() {
     let sign = sign(&key(), b"data");
     let decisions = controlled(pace(), async |mut program, mut agent, decisions| {
         program.write_all(&sign).await.unwrap();
-        let mut got = vec![0; sign.len()];
+        let (mut list, mut got) = (message(11, b""), vec![0; sign.len()]);
+        agent.read_exact(&mut list).await.unwrap();
+        agent.write_all(&answer(11)).await.unwrap();
         agent.read_exact(&mut got).await.unwrap();
         assert!(decisions.lock().unwrap().is_empty(), "the agent has not answered");
     });
@@ -309,8 +314,37 @@ fn a_signature_waits_for_its_turn() {
     assert!(decisions.is_empty(), "{decisions:?}");
 }
 
-/// A message of a program, and whether the agent gets it. `None` if the message ends the connection.
-type Sent = (Vec<u8>, Option<bool>);
+/// Agents read keys leniently: OpenSSH's signs with a key whose type is written in other letters. The log would have a fingerprint that no
+/// list has.
+#[test]
+fn a_key_that_the_agent_does_not_list_signs_nothing() {
+    let mut other = key();
+    other[4..7].copy_from_slice(b"SSH");
+    let (list, wanted) = (message(11, b""), sign(&other, b"data"));
+    let exchange = Exchange::run(&[&wanted[..], &list, &wanted].concat(), &[], answer);
+    assert_eq!(exchange.agent, [&list[..], &list, &list].concat());
+    let refusal = message(5, b"");
+    assert_eq!(exchange.program, [refusal.clone(), answer(11), refusal].concat());
+    let expected = "failed: the agent does not list this key";
+    assert!(exchange.shown().iter().all(|it| it.ends_with(expected)), "{exchange:?}");
+    assert_eq!(exchange.decisions.len(), 2);
+    // A list that ends too early has no further keys.
+    let cut = |_| message(12, &number(9));
+    assert_eq!(Exchange::run(&wanted, &[], cut).agent, list);
+}
+
+/// What becomes of a message of a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Refused,
+    List,
+    Sign,
+    /// A signature with a key that the agent does not list.
+    Unknown,
+}
+
+/// A message of a program, and its fate. `None` if the message ends the connection.
+type Sent = (Vec<u8>, Option<Fate>);
 
 fn any_bytes(most: usize) -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(any::<u8>(), 0..most)
@@ -319,18 +353,20 @@ fn any_bytes(most: usize) -> impl Strategy<Value = Vec<u8>> {
 fn any_message() -> impl Strategy<Value = Sent> {
     let known = |kind: &u8| ![11, 13].contains(kind);
     prop_oneof![
-        3 => Just((message(11, b""), Some(true))),
-        3 => (any_bytes(40), any_bytes(40)).prop_map(|(key, data)| (sign(&key, &data), Some(true))),
+        3 => Just((message(11, b""), Some(Fate::List))),
+        3 => any_bytes(40).prop_map(|data| (sign(&key(), &data), Some(Fate::Sign))),
+        1 => (any_bytes(40), any_bytes(40))
+            .prop_map(|(key, data)| (sign(&key, &data), Some(Fate::Unknown))),
         3 => (any::<u8>().prop_filter("a kind of its own", known), any_bytes(40))
-            .prop_map(|(kind, fields)| (message(kind, &fields), Some(false))),
+            .prop_map(|(kind, fields)| (message(kind, &fields), Some(Fate::Refused))),
         1 => any_bytes(40).prop_filter("a field", |it| !it.is_empty())
-            .prop_map(|fields| (message(11, &fields), None::<bool>)),
+            .prop_map(|fields| (message(11, &fields), None::<Fate>)),
         1 => (any_bytes(40), any_bytes(40), 1..9_usize).prop_map(|(key, data, cut)| {
             let whole = sign(&key, &data);
-            (message(13, &whole[5..whole.len() - cut]), None::<bool>)
+            (message(13, &whole[5..whole.len() - cut]), None::<Fate>)
         }),
-        1 => Just((number(0).to_vec(), None::<bool>)),
-        1 => (0x4_0001..=u32::MAX).prop_map(|length| (length.to_be_bytes().to_vec(), None::<bool>)),
+        1 => Just((number(0).to_vec(), None::<Fate>)),
+        1 => (0x4_0001..=u32::MAX).prop_map(|length| (length.to_be_bytes().to_vec(), None::<Fate>)),
     ]
 }
 
@@ -358,15 +394,25 @@ proptest! {
         let sent: Vec<u8> = messages.iter().flat_map(|it| it.0.clone()).collect();
         let exchange = Exchange::run(&sent, &pieces, answer);
         let understood: Vec<_> =
-            messages.iter().map_while(|(bytes, passed)| Some((bytes, (*passed)?))).collect();
-        let passed = || understood.iter().filter(|it| it.1).map(|it| it.0);
-        prop_assert_eq!(&exchange.agent, &passed().flatten().copied().collect::<Vec<_>>());
-        let answers = understood.iter().map(|(bytes, is_passed)| match is_passed {
-            true => answer(bytes[4]),
-            false => message(5, b""),
+            messages.iter().map_while(|(bytes, fate)| Some((bytes, (*fate)?))).collect();
+        let (mut agent, mut has_list) = (Vec::new(), false);
+        for (bytes, fate) in &understood {
+            // The filter asks for the list itself if it has none, or none with the key.
+            let asks = *fate == Fate::Unknown || (*fate == Fate::Sign && !has_list);
+            agent.extend(asks.then(|| message(11, b"")).into_iter().flatten());
+            has_list |= *fate != Fate::Refused;
+            if matches!(fate, Fate::List | Fate::Sign) {
+                agent.extend_from_slice(bytes);
+            }
+        }
+        prop_assert_eq!(&exchange.agent, &agent);
+        let answers = understood.iter().map(|(bytes, fate)| match fate {
+            Fate::List | Fate::Sign => answer(bytes[4]),
+            Fate::Refused | Fate::Unknown => message(5, b""),
         });
         prop_assert_eq!(&exchange.program, &answers.flatten().collect::<Vec<_>>());
-        let signed = passed().filter(|it| it[4] == 13).count();
+        let is_signature = |fate: &Fate| matches!(fate, Fate::Sign | Fate::Unknown);
+        let signed = understood.iter().filter(|it| is_signature(&it.1)).count();
         prop_assert_eq!(exchange.decisions.len(), signed);
     }
 
@@ -382,7 +428,9 @@ proptest! {
     ) {
         let exchange = Exchange::run(&sent, &pieces, answer);
         let mut rest = &sent[..];
-        for message in whole_messages(&exchange.agent) {
+        let list = message(11, b"");
+        // The filter asks for the list itself.
+        for message in whole_messages(&exchange.agent).into_iter().filter(|it| *it != list) {
             prop_assert!([11, 13].contains(&message[4]), "{message:?}");
             let at = rest.windows(message.len()).position(|it| it == message);
             prop_assert!(at.is_some(), "{message:?} was not sent");
