@@ -67,7 +67,7 @@ promises! {
         "tests/boot/cost.rs::a_second_cpu_hardly_delays_the_start",
         "added to the start by a second CPU, though only one is emulated";
     /// The time that 16 files of a rootfs add to a start.
-    SIXTEEN_SEGMENTS = AtMost 3.0 "%",
+    SIXTEEN_SEGMENTS = AtMost 3.6 "%",
         "tests/boot/segments.rs::segments_delay_the_start_little",
         "examples/hello with a rootfs of 16 segments is ready, beyond the same rootfs in one file";
     /// The time that the maximum number of files of a rootfs adds to a start.
