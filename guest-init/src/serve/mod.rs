@@ -416,7 +416,7 @@ impl Server<'_> {
     }
 
     /// Reaps init's children. The end of a process that carries connections or sends requests is an error, because the box
-    /// would be incomplete without it.
+    /// would be incomplete without it. A process that sends requests and was killed is started again.
     fn reap(&mut self) -> Result<(), InitError> {
         wait::clear(&self.machine.signals);
         while let Some(Ended { pid, status }) = wait::next_ended() {

@@ -254,7 +254,7 @@ impl Link {
         let carrier = self.carrier(number);
         let connected = Arc::clone(&self.connected);
         self.carriers.spawn(async move {
-            let Some(_seat) = sockets.seat(component, socket).await else {
+            let Ok(_seat) = sockets.seat(component, socket).await else {
                 carrier.refuse().await;
                 return number;
             };

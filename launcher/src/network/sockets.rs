@@ -11,6 +11,7 @@ use egress_proxy::{Channel, Decision, Verdict};
 use tokio::io::DuplexStream;
 use tokio::net::UnixStream;
 use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 
 use super::ssh_agent::{self, MAX_CONNECTIONS, MAX_LISTS, MAX_SIGNATURES, Signatures};
@@ -77,17 +78,20 @@ impl HostSockets {
     }
 
     /// Waits until a component may have a further connection to the socket with this number, and returns its permit, which ends after
-    /// the connection. Only the SSH agent needs one. `None` if the component's other connections last too long.
+    /// the connection. Only the SSH agent needs one.
+    ///
+    /// # Errors
+    /// If the component's other connections last too long.
     pub(super) async fn seat(
         &self,
         component: ComponentName,
         number: u16,
-    ) -> Option<Option<SemaphorePermit<'_>>> {
-        if !self.is_ssh_agent(number) {
-            return Some(None);
+    ) -> Result<Option<SemaphorePermit<'_>>, Elapsed> {
+        match self.seats.get(&component).filter(|_| self.is_ssh_agent(number)) {
+            // Nobody closes the semaphore, so it gives a permit.
+            Some(seats) => timeout(PATIENCE, seats.acquire()).await.map(Result::ok),
+            None => Ok(None),
         }
-        let seat = self.seats.get(&component)?.acquire();
-        timeout(PATIENCE, seat).await.ok()?.ok().map(Some)
     }
 
     /// Serves the connection `guest` of a component to the SSH agent, to which `agent` is connected.
