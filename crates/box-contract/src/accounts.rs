@@ -76,6 +76,22 @@ pub fn resolve(wanted: &str, passwd: &str, group: &str) -> Result<Account, Unkno
     Ok(Account { user: User { uid, gid, groups }, home: home.map(|it| (*it).to_owned()) })
 }
 
+/// Returns whether an account file has an account with this number: a user in `/etc/passwd`, a group in `/etc/group`.
+/// Malformed lines are skipped.
+pub fn has_number(text: &str, number: u32) -> bool {
+    lines(text).iter().any(|it| it.number(0) == Some(number))
+}
+
+/// Returns `wanted`, or if the account file has an account with this name, `wanted` with the first number from 1 on that
+/// makes it a new name.
+pub fn free_name(text: &str, wanted: &str) -> String {
+    let lines = lines(text);
+    let is_free = |name: &String| lines.iter().all(|it| it.name != name);
+    let numbered = (1_u32..).map(|number| format!("{wanted}{number}"));
+    let mut names = std::iter::once(wanted.to_owned()).chain(numbered);
+    names.find(is_free).unwrap_or_else(|| wanted.to_owned())
+}
+
 fn group_id(name: &str, group: &[Line<'_>]) -> Option<u32> {
     let entry = group.iter().find(|it| it.name == name);
     entry.and_then(|it| it.number(0)).or_else(|| name.parse().ok())
@@ -148,6 +164,16 @@ mod tests {
         assert_eq!(resolved("app").unwrap().home(), "/home/app");
         assert_eq!(resolved("4242").unwrap().home(), "/");
         assert_eq!(resolve("7:8", "", "").unwrap().user, user(7, 8, &[]));
+    }
+
+    #[test]
+    fn accounts_are_found_by_number_and_new_ones_have_another_name() {
+        assert!(has_number(PASSWD_TEXT, 1000) && !has_number(PASSWD_TEXT, 100));
+        assert!(has_number(GROUP_TEXT, 100) && !has_number(GROUP_TEXT, 1000));
+        assert!(!has_number("", 0) && !has_number("app:x:1000x:0\n", 1000));
+        assert_eq!(free_name(PASSWD_TEXT, "agent"), "agent");
+        assert_eq!(free_name(PASSWD_TEXT, "app"), "app1");
+        assert_eq!(free_name("app:\napp1\napp3:x\n", "app"), "app2");
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub mod exit {
 
     exit_codes! {
         DONE 0 "done",
-        FAILED 1 "the input is wrong, or the command failed; not healthy (`boxlaunch health`, `boxlaunch agent health`)",
+        FAILED 1 "the input is wrong, or the command failed; not healthy (`boxlaunch health`, `boxlaunch agent health`); a command does not run, or only with approval (`boxlaunch check-command`)",
         USAGE 2 "the command line is wrong",
         LOCKED 3 "the lock is missing, out of date or malformed (`--locked`, `lock --check`, `verify --rebuild`, `attest`), or of another format epoch",
         OVER_BUDGET 4 "the startup budget is exceeded (`boxlaunch run`, `boxbuild budget`)",

@@ -1,6 +1,6 @@
 //! The names of the two guest kernels of this project, and the kernel options that a box needs.
 
-use crate::plan::{Namespaces, RunPlan, SandboxFallback};
+use crate::plan::{Namespaces, RunPlan, SandboxFallback, SandboxPreset};
 
 crate::named_enum! {
     /// A guest kernel that a Boxfile declares by its name.
@@ -92,6 +92,8 @@ pub fn needs(plan: &RunPlan) -> Vec<Need> {
     add(plan.vm.cpus > 1, "SMP", "`vm` with more than one CPU");
     let strict = plan.sandbox.as_ref().is_some_and(|it| it.fallback == SandboxFallback::Strict);
     add(strict, Need::LANDLOCK, "`sandbox` (and landlock in CONFIG_LSM)");
+    let is_offline = plan.sandbox.as_ref().is_some_and(|it| it.preset == SandboxPreset::Ci);
+    add(is_offline, "NET_NS", "`sandbox \"ci\"`");
     add(!plan.shares.is_empty(), "FUSE_FS", "`share`");
     add(plan.has_file_requests(), "INOTIFY_USER", "`cap \"http\"`");
     needs
@@ -125,6 +127,6 @@ mod tests {
         let more = options(
             r#"{"vm": {"cpus": 2, "memory-mib": 512}, "sandbox": {"preset": "ci", "fallback": "strict", "max-output-bytes": 1}}"#,
         );
-        assert_eq!(more[plain.len()..], ["SMP", "SECURITY_LANDLOCK"]);
+        assert_eq!(more[plain.len()..], ["SMP", "SECURITY_LANDLOCK", "NET_NS"]);
     }
 }

@@ -35,11 +35,12 @@ pub use kernel::KernelName;
 pub use manifest::{BoxConfig, Descriptor, Index, Manifest, OciLayout};
 pub use permissions::Permission;
 pub use plan::{
-    Access, AgentKind, CapPlan, ComponentName, ComponentPlan, CredentialPlan, Health, Layout,
-    Limits, LogsPlan, Namespaces, NetworkLimits, NetworkMode, NetworkPlan, PeerPlan, PlanError,
-    PublishPlan, Restart, Rlimits, RunPlan, SandboxFallback, SandboxPlan, SandboxPreset, Scope,
-    ScratchPlan, SecretDelivery, SecretPlan, ServicePlan, SharePlan, SkillMode, SkillPlan,
-    SshAgentPlan, TaskPlan, Unsupported, User, Vm, VolumePlan,
+    Access, AgentDefinitionPlan, AgentKind, CapPlan, ComponentName, ComponentPlan, CredentialPlan,
+    Health, HookEvent, HookPlan, Layout, Limits, LogsPlan, McpPlan, Namespaces, NetworkLimits,
+    NetworkMode, NetworkPlan, PeerPlan, PlanError, PublishPlan, Restart, Rlimits, RunPlan,
+    SandboxFallback, SandboxPlan, SandboxPreset, Scope, ScratchPlan, SecretDelivery, SecretPlan,
+    ServicePlan, SharePlan, SkillMode, SkillPlan, SshAgentPlan, SystemDirectories, TaskPlan,
+    TaskVerification, Unsupported, User, VerifyPlan, Vm, VolumePlan,
 };
 pub use platform::{Platform, UnknownPlatform};
 pub use remote::RemoteName;

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::plan::TaskPlan;
+use crate::plan::{TaskPlan, TaskVerification, VerifyPlan};
 use crate::wire::Exited;
 
 /// The directory of the task in the agent's root file system.
@@ -63,6 +63,12 @@ pub enum TaskError {
     /// The time limit is zero.
     #[error("its `timeout_seconds` is 0; leave it out for no limit")]
     NoTime,
+    /// The verification has no program.
+    #[error("its `verify` names no program")]
+    NoProgram,
+    /// The time limit of the verification is zero.
+    #[error("the `timeout` of its `verify` is 0")]
+    NoVerifyTime,
 }
 
 /// A task in a file.
@@ -94,7 +100,16 @@ impl TaskPlan {
         let file: TaskFile<'_> = serde_json::from_str(text)?;
         let TaskFile { id, kind, description, input, tags, timeout_seconds } = file;
         let input = input.map(|it| it.get().to_owned());
-        Self { id, kind, description, input, tags, timeout_seconds }.checked()
+        // Only a Boxfile has a verification: see `of_run`.
+        let verify = None;
+        Self { id, kind, description, input, tags, timeout_seconds, verify }.checked()
+    }
+
+    /// Returns the task of a run: the `given` one, or else the `declared` one of the box. The verification of the box applies to
+    /// both, so that no run omits or replaces it.
+    pub fn of_run(declared: Option<&Self>, given: Option<Self>) -> Option<Self> {
+        let verify = declared.and_then(|it| it.verify.clone());
+        given.map(|given| Self { verify, ..given }).or_else(|| declared.cloned())
     }
 
     /// Returns the task in its canonical form: tags are sorted without duplicates, and the input has no white space
@@ -122,13 +137,14 @@ impl TaskPlan {
         if self.timeout_seconds == Some(0) {
             return Err(TaskError::NoTime);
         }
+        self.verify.as_ref().map_or(Ok(()), check_verification)?;
         let size = serde_json::to_vec(&self)?.len();
         if size > MAX_TASK { Err(TaskError::TooLong(size)) } else { Ok(self) }
     }
 
     /// Returns the contents of [`SPEC`]. The input is inserted verbatim, because [`Self::checked`] has validated it.
     pub fn spec_json(&self) -> String {
-        let Self { id, kind, description, input, tags: _, timeout_seconds: _ } = self;
+        let Self { id, kind, description, input, tags: _, timeout_seconds: _, verify: _ } = self;
         let [id, kind, description] = [id, kind, description].map(|it| quoted(it));
         let input = input.as_deref().unwrap_or("null");
         format!("{{\"id\":{id},\"type\":{kind},\"description\":{description},\"input\":{input}}}\n")
@@ -143,6 +159,17 @@ impl TaskPlan {
             "{{\"version\":{VERSION},\"created_at\":{created_at},\"tags\":[{tags}],\"timeout_seconds\":{limit}}}\n"
         )
     }
+}
+
+/// Checks the command of a verification and its time limit.
+fn check_verification(plan: &VerifyPlan) -> Result<(), TaskError> {
+    if plan.argv.first().is_none_or(String::is_empty) {
+        return Err(TaskError::NoProgram);
+    }
+    if plan.argv.iter().any(|it| it.contains('\0')) {
+        return Err(TaskError::ZeroByte("verify"));
+    }
+    if plan.timeout_seconds == 0 { Err(TaskError::NoVerifyTime) } else { Ok(()) }
 }
 
 /// Returns a text as a JSON string.
@@ -161,14 +188,19 @@ pub enum TaskStatus {
         /// The time when the agent's program was executed. In the host's status, the time when the box became ready.
         started_at: u64,
     },
-    /// The agent has exited with status 0, and the result is JSON or empty.
-    Completed {
+    /// The agent has exited with status 0, and the verification of the box runs. Only in the host's status.
+    Verifying {
         /// The time when the agent ended.
+        started_at: u64,
+    },
+    /// The agent has exited with status 0, the result is JSON or empty, and the verification of the box, if any, has succeeded.
+    Completed {
+        /// The time when the agent or the verification ended.
         finished_at: u64,
     },
-    /// The agent has ended with another status or result, or its time was up.
+    /// The agent has ended with another status or result, its time was up, or the verification has failed.
     Failed {
-        /// The time when the agent ended.
+        /// The time when the agent or the verification ended.
         finished_at: u64,
         /// The reason, in words.
         error: String,
@@ -176,11 +208,25 @@ pub enum TaskStatus {
 }
 
 impl TaskStatus {
-    /// Returns the verdict on a task by its agent's exit and its result.
-    pub fn of_end(exited: Exited, result: &[u8], finished_at: u64) -> Self {
-        match why_failed(exited, result) {
+    /// Returns the verdict on a task by its agent's exit, its result, and its verification, if it has one.
+    pub fn of_end(
+        exited: Exited,
+        result: &[u8],
+        verification: Option<&TaskVerification>,
+        finished_at: u64,
+    ) -> Self {
+        let failure = why_failed(exited, result);
+        match failure.or_else(|| verification.and_then(TaskVerification::failure)) {
             None => Self::Completed { finished_at },
             Some(error) => Self::Failed { finished_at, error },
+        }
+    }
+
+    /// Returns whether the task has no verdict yet.
+    pub const fn is_open(&self) -> bool {
+        match self {
+            Self::Pending | Self::Running { .. } | Self::Verifying { .. } => true,
+            Self::Completed { .. } | Self::Failed { .. } => false,
         }
     }
 
@@ -189,6 +235,7 @@ impl TaskStatus {
         match self {
             Self::Pending => "pending",
             Self::Running { .. } => "running",
+            Self::Verifying { .. } => "verifying",
             Self::Completed { .. } => "completed",
             Self::Failed { .. } => "failed",
         }
@@ -216,8 +263,16 @@ fn shortest(json: &str) -> String {
         .collect()
 }
 
+/// Returns whether an agent's exit and its result permit a verification. Init decides by this without the memory that
+/// [`TaskStatus::of_end`] takes for a hostile result, so a few results that are not JSON pass.
+pub fn permits_verification(exited: Exited, result: &[u8]) -> bool {
+    let is_json = || serde_json::from_slice::<IgnoredAny>(result).is_ok();
+    let has_succeeded = exited.status == 0 && !exited.timed_out;
+    has_succeeded && result.len() <= MAX_RESULT && (result.is_empty() || is_json())
+}
+
 fn why_failed(exited: Exited, result: &[u8]) -> Option<String> {
-    let Exited { status, oom_killed, disk_full, timed_out, id: _ } = exited;
+    let Exited { status, oom_killed, disk_full, timed_out, id: _, fenced: _ } = exited;
     if timed_out {
         return Some("its time was up".to_owned());
     }
@@ -240,7 +295,8 @@ fn why_failed(exited: Exited, result: &[u8]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::ProgramId;
+    use crate::ComponentName;
+    use crate::wire::{MAX_VERIFICATION_OUTPUT, ProgramId, VerificationEnd};
 
     const FILE: &str = r#"{"id": "t-1", "type": "code", "description": "Split it", "input": {"b": 1.50, "a": [1]},
         "tags": ["z", "a", "z"], "timeout_seconds": 60}"#;
@@ -304,6 +360,8 @@ mod tests {
         let (result, task) = (MAX_RESULT >> 20, MAX_TASK >> 10);
         assert!(page.contains(&format!("as JSON of at most {result} MiB")));
         assert!(page.contains(&format!("It may have up to {task} KiB")));
+        let output = MAX_VERIFICATION_OUTPUT >> 10;
+        assert!(page.contains(&format!("the last {output} KiB")));
     }
 
     #[test]
@@ -314,8 +372,9 @@ mod tests {
             oom_killed,
             disk_full: false,
             timed_out,
+            fenced: None,
         };
-        let of = |exited, result: &[u8]| TaskStatus::of_end(exited, result, 9);
+        let of = |exited, result: &[u8]| TaskStatus::of_end(exited, result, None, 9);
         for result in [b"".as_slice(), b" {\"ok\": true}\n"] {
             let completed = TaskStatus::Completed { finished_at: 9 };
             assert_eq!(of(exit(0, false, false), result), completed);
@@ -339,13 +398,99 @@ mod tests {
         }
     }
 
+    fn verified() -> TaskPlan {
+        let argv = vec!["npm".to_owned(), "test".to_owned()];
+        let verify = VerifyPlan { argv, component: ComponentName::Agent, timeout_seconds: 60 };
+        TaskPlan { verify: Some(verify), ..TaskPlan::read(FILE).unwrap() }
+    }
+
+    #[test]
+    fn no_run_omits_or_replaces_the_verification_of_the_box() {
+        let (declared, given) = (verified(), TaskPlan::read(FILE).unwrap());
+        assert_eq!(TaskPlan::of_run(Some(&declared), Some(given.clone())), Some(declared.clone()));
+        let own = declared.verify.clone().map(|it| VerifyPlan { argv: vec!["true".into()], ..it });
+        let other = TaskPlan { verify: own, ..given.clone() };
+        assert_eq!(TaskPlan::of_run(Some(&declared), Some(other.clone())), Some(declared.clone()));
+        assert_eq!(TaskPlan::of_run(Some(&declared), None), Some(declared));
+        assert_eq!(TaskPlan::of_run(Some(&given), Some(other)), Some(given.clone()));
+        assert_eq!(TaskPlan::of_run(None, Some(given.clone())), Some(given));
+        assert_eq!(TaskPlan::of_run(None, None), None);
+        let text = r#"{"id":"t","type":"x","description":"y","verify":{"argv":["true"]}}"#;
+        let error = TaskPlan::read(text).unwrap_err().to_string();
+        assert!(error.contains("unknown field `verify`"), "{error}");
+    }
+
+    #[test]
+    fn a_verification_names_a_program_and_has_time() {
+        let with = |change: fn(&mut VerifyPlan)| {
+            let mut task = verified();
+            task.verify.iter_mut().for_each(change);
+            task.checked().map_err(|error| error.to_string())
+        };
+        assert_eq!(with(|_| {}), Ok(verified()));
+        type Change = fn(&mut VerifyPlan);
+        let faults: [(Change, &str); 4] = [
+            (|it| it.argv.clear(), "its `verify` names no program"),
+            (|it| it.argv[0].clear(), "its `verify` names no program"),
+            (|it| it.argv.push("\0".to_owned()), "its `verify` has a zero byte"),
+            (|it| it.timeout_seconds = 0, "the `timeout` of its `verify` is 0"),
+        ];
+        for (change, reason) in faults {
+            assert_eq!(with(change), Err(reason.to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_task_is_completed_only_if_its_verification_has_succeeded() {
+        let exit = |status, timed_out| Exited {
+            id: ProgramId::AGENT,
+            status,
+            oom_killed: false,
+            disk_full: false,
+            timed_out,
+            fenced: None,
+        };
+        let plan = verified().verify.unwrap();
+        let of = |exited, status| {
+            let end = VerificationEnd { status, ..VerificationEnd::default() };
+            let verification = TaskVerification { end: Some(end), ..TaskVerification::new(&plan) };
+            TaskStatus::of_end(exited, b"", Some(&verification), 9)
+        };
+        assert_eq!(of(exit(0, false), 0), TaskStatus::Completed { finished_at: 9 });
+        let pending = TaskVerification::new(&plan);
+        for (status, reason) in [
+            (of(exit(0, false), 1), "the verification `npm test` ended with the status 1"),
+            (of(exit(3, false), 0), "the agent ended with the status 3"),
+            (
+                TaskStatus::of_end(exit(0, false), b"", Some(&pending), 9),
+                "the verification `npm test` did not take place",
+            ),
+        ] {
+            let error = reason.to_owned();
+            assert_eq!(status, TaskStatus::Failed { finished_at: 9, error });
+        }
+        for result in [b"".as_slice(), b"[1]"] {
+            assert!(permits_verification(exit(0, false), result), "{result:?}");
+        }
+        let long = vec![b'1'; MAX_RESULT + 1];
+        for (exited, result) in [
+            (exit(1, false), b"".as_slice()),
+            (exit(0, true), b""),
+            (exit(0, false), b"{"),
+            (exit(0, false), &long),
+        ] {
+            assert!(!permits_verification(exited, result), "{exited:?}");
+        }
+    }
+
     #[test]
     fn a_status_is_one_line_of_json() {
         let running = TaskStatus::Running { started_at: 5 };
         assert_eq!(running.json(), "{\"status\":\"running\",\"started_at\":5}\n");
         let failed = TaskStatus::Failed { finished_at: 6, error: "a \"b\"".to_owned() };
         let completed = TaskStatus::Completed { finished_at: 6 };
-        for status in [TaskStatus::Pending, running, completed, failed] {
+        let verifying = TaskStatus::Verifying { started_at: 6 };
+        for status in [TaskStatus::Pending, running, verifying, completed, failed] {
             let read = serde_json::from_str::<TaskStatus>(&status.json()).unwrap();
             assert_eq!((read, status.json().lines().count()), (status, 1));
         }

@@ -3,7 +3,7 @@
 use box_contract::permissions;
 use box_contract::{
     Capabilities, ComponentName, ComponentPlan, Descriptor, Health, Namespaces, NetworkPlan,
-    Permission, Rlimits, RunPlan, SkillPlan,
+    Permission, Rlimits, RunPlan, SkillPlan, SystemDirectories,
 };
 use safe_text::secrets::{MASK, looks_secret, mask_words};
 use safe_text::{readable, shown};
@@ -145,6 +145,9 @@ fn component(name: ComponentName, plan: &ComponentPlan) -> Vec<String> {
         let names: Vec<_> = plan.capabilities.iter().map(|it| it.name).collect();
         let names = if names.is_empty() { "none".to_owned() } else { names.join(" ") };
         line("root has", &names);
+    }
+    if plan.system != SystemDirectories::default() {
+        line("system", plan.system.name());
     }
     if let Some(port) = plan.port {
         line("port", &port.to_string());

@@ -76,6 +76,19 @@ pub fn builtin_tool(name: &str) -> Result<&'static str, String> {
     })
 }
 
+/// Returns the built-in tool that was probably meant by a name. `None` if the name is a tool's, or resembles none: an agent may have
+/// further tools. Case and underscores are ignored, so that `WebFetch` is `web_fetch`.
+pub fn misspelt_tool(name: &str) -> Option<&'static str> {
+    let plain = |name: &str| name.replace('_', "").to_ascii_lowercase();
+    let mut names: Vec<&'static str> = Vec::new();
+    for (canonical, aliases) in TOOLS {
+        names.push(canonical);
+        names.extend(aliases);
+    }
+    let own = plain(name);
+    if names.iter().any(|it| plain(it) == own) { None } else { nearest(name, &names) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -128,6 +141,18 @@ mod tests {
             Some("agent"),
             "candidates of other lengths do not count"
         );
+    }
+
+    #[test]
+    fn tools_of_other_agents_are_no_misspellings() {
+        for tool in
+            ["Read", "WebFetch", "Bash", "Task", "Agent", "Skill", "NotebookEdit", "TodoWrite"]
+        {
+            assert_eq!(misspelt_tool(tool), None, "{tool}");
+        }
+        for (typed, meant) in [("Wirte", "write"), ("Gerp", "grep"), ("web_serch", "web_search")] {
+            assert_eq!(misspelt_tool(typed), Some(meant));
+        }
     }
 
     #[test]

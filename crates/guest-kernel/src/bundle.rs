@@ -96,14 +96,15 @@ pub fn extract_named(wanted: KernelName, file: &[u8]) -> Result<Kernel<'_>, Kern
 }
 
 /// Like [`extract`], and checks that the kernel has all options that a box with this plan needs. A kernel that does not contain
-/// its configuration is accepted.
+/// its configuration, such as that of libkrunfw, is accepted if the plan does not need Landlock, which libkrunfw's lacks.
 ///
 /// # Errors
 /// [`KernelError`].
 pub fn extract_for<'file>(plan: &RunPlan, file: &'file [u8]) -> Result<Kernel<'file>, KernelError> {
     let kernel = extract(file)?;
-    let Some(config) = Config::of(kernel.data) else { return Ok(kernel) };
-    let lacking: Vec<_> = needs(plan).into_iter().filter(|need| !config.has(need.option)).collect();
+    let config = Config::of(kernel.data);
+    let has = |option: &str| config.as_ref().map_or(option != Need::LANDLOCK, |it| it.has(option));
+    let lacking: Vec<_> = needs(plan).into_iter().filter(|need| !has(need.option)).collect();
     if lacking.is_empty() { Ok(kernel) } else { Err(KernelError::Lacks(lacking)) }
 }
 

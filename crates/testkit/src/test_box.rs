@@ -14,7 +14,8 @@ use box_contract::plan::PLAN_PATH;
 use box_contract::wire::PROTOCOL;
 use box_contract::{
     AgentKind, BoxConfig, Budget, Capabilities, ComponentPlan, Descriptor, Health, Index, Layout,
-    Limits, Manifest, Namespaces, NetworkPlan, OciLayout, Restart, Rlimits, RunPlan, User, Vm,
+    Limits, Manifest, Namespaces, NetworkPlan, OciLayout, Restart, Rlimits, RunPlan,
+    SystemDirectories, User, Vm,
 };
 use box_digest::{Blake3Digest, Digest};
 use erofs_writer::{Behind, ContentSource, ImageBuilder, Meta, Node};
@@ -37,6 +38,7 @@ pub fn config() -> BoxConfig {
         limits: Limits { memory_bytes: 1 << 26, cpu_weight: 100, pids: 64 },
         rlimits: Rlimits::default(),
         capabilities: Capabilities::default(),
+        system: SystemDirectories::default(),
         autostart: false,
         restart: Restart::default(),
         stop_signal: None,
@@ -65,6 +67,9 @@ pub fn config() -> BoxConfig {
         logs: None,
         caps: Vec::new(),
         sandbox: None,
+        mcp: Vec::new(),
+        agents: Vec::new(),
+        hooks: Vec::new(),
         vm: Vm { cpus: 1, memory_mib: 256 },
         budget: Budget::default(),
     };

@@ -8,7 +8,9 @@ use serde::Serialize;
 use super::Permission;
 use crate::capabilities::CAPABILITIES;
 use crate::plan::NetworkMode;
-use crate::{Access, Capabilities, ComponentName, ComponentPlan, Namespaces, RunPlan};
+use crate::{
+    Access, Capabilities, ComponentName, ComponentPlan, Namespaces, RunPlan, SystemDirectories,
+};
 
 /// A permission in which two boxes differ.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -112,6 +114,8 @@ fn effect(field: &str, plans: [&RunPlan; 2], has_a: bool, has_b: bool) -> Effect
         "network deny" => Effect::Less,
         // Another service, or another header with a secret, is a new one, whichever it replaces.
         _ if has_b && field.starts_with("service ") => Effect::More,
+        // So is another MCP server, or another program of an event.
+        _ if has_b && (field.starts_with("mcp ") || field.starts_with("hook ")) => Effect::More,
         // What these change depends on the rest of the plan.
         "network limits" | "sandbox" | "vm" => Effect::Other,
         _ if of_share.is_some() => of_share.unwrap_or(presence),
@@ -139,7 +143,7 @@ fn share(name: &str, plans: [&RunPlan; 2]) -> Option<Effect> {
     Some(if order.is_gt() && rest(a?) != rest(b?) { Effect::Other } else { Effect::of(order) })
 }
 
-/// Returns the effect of a change of a component's capabilities, namespaces or user, which a list of the differences from the
+/// Returns the effect of a change of a component's capabilities, namespaces, user or system, which a list of the differences from the
 /// defaults does not show. `None` for another field, or if a box lacks the component.
 fn component(field: &str, plans: [&RunPlan; 2]) -> Option<Effect> {
     let (name, field) = field.split_once(' ')?;
@@ -151,8 +155,14 @@ fn component(field: &str, plans: [&RunPlan; 2]) -> Option<Effect> {
         // A component without a namespace of its own sees the other component's.
         "namespaces" => of_sets(missing(a.namespaces), missing(b.namespaces)),
         "user" => Effect::of((a.user.uid == 0).cmp(&(b.user.uid == 0))),
+        // It is a restriction: a component without it may do more.
+        "system" => Effect::of(is_writable(a).cmp(&is_writable(b))),
         _ => return None,
     })
+}
+
+fn is_writable(plan: &ComponentPlan) -> bool {
+    plan.system == SystemDirectories::Writable
 }
 
 /// Returns the effect of a set that grows, shrinks, or does both.
@@ -212,6 +222,16 @@ mod tests {
         }
         assert_eq!(effect("agent capabilities"), Effect::More);
         assert_eq!(lines(&a, &a), [""; 0]);
+    }
+
+    #[test]
+    fn a_system_that_becomes_read_only_allows_less() {
+        let a = grown("{}");
+        let mut b = a.clone();
+        b.agent.system = SystemDirectories::ReadOnly;
+        let value = "read-only: its programs do not change the system's directories";
+        assert_eq!(lines(&a, &b), [format!("allows less: agent system: - → {value}")]);
+        assert_eq!(lines(&b, &a), [format!("allows more: agent system: {value} → -")]);
     }
 
     #[test]

@@ -11,12 +11,14 @@ pub use changes::{Effect, PermissionChange};
 use crate::capabilities::CAPABILITIES;
 use crate::network::USUAL_PORTS;
 use crate::plan::{
-    CapPlan, CredentialPlan, LogsPlan, NetworkLimits, NetworkMode, NetworkPlan, PeerPlan,
-    PublishPlan, SandboxPlan, SkillPlan, TaskPlan, VolumePlan,
+    CapPlan, CredentialPlan, HookPlan, LogsPlan, McpPlan, NetworkLimits, NetworkMode, NetworkPlan,
+    PeerPlan, PublishPlan, SandboxPlan, SkillPlan, TaskPlan, TaskVerification, VerifyPlan,
+    VolumePlan,
 };
 use crate::{
     Access, Capabilities, ComponentName, ComponentPlan, Namespaces, RunPlan, Scope, ScratchPlan,
-    SecretDelivery, SecretPlan, ServicePlan, SharePlan, SkillMode, SshAgentPlan, User,
+    SecretDelivery, SecretPlan, ServicePlan, SharePlan, SkillMode, SshAgentPlan, SystemDirectories,
+    User,
 };
 use safe_text::{readable, shown};
 
@@ -68,6 +70,9 @@ impl RunPlan {
             logs,
             caps,
             sandbox,
+            mcp,
+            agents: _,
+            hooks,
             vm,
             budget: _,
         } = self;
@@ -86,9 +91,12 @@ impl RunPlan {
         all.extend(volumes.iter().map(|it| volume(it, &self.host_volume(it))));
         all.extend(disk_bytes.iter().map(|it| Permission::new("disk", &readable(*it))));
         all.extend(task.iter().map(self::task));
+        all.extend(task.iter().filter_map(|it| it.verify.as_ref()).map(verify));
         all.extend(logs.iter().map(self::logs));
         all.extend(caps.iter().map(cap));
         all.extend(sandbox.iter().map(self::sandbox));
+        all.extend(mcp.iter().map(self::mcp));
+        all.extend(hooks.iter().map(hook));
         let size = format!("{}, {} MiB of memory", cpus(vm.cpus), vm.memory_mib);
         all.push(Permission::new("vm", &size));
         all
@@ -143,6 +151,7 @@ fn component(name: ComponentName, plan: &ComponentPlan) -> Vec<Permission> {
         limits: _,
         rlimits: _,
         capabilities,
+        system,
         autostart,
         restart: _,
         stop_signal: _,
@@ -158,6 +167,9 @@ fn component(name: ComponentName, plan: &ComponentPlan) -> Vec<Permission> {
     all.extend(capability_changes(*capabilities).map(|it| own("capabilities", &it)));
     if *namespaces != Namespaces::default() {
         all.push(own("namespaces", &namespace_changes(*namespaces)));
+    }
+    if *system == SystemDirectories::ReadOnly {
+        all.push(own("system", "read-only: its programs do not change the system's directories"));
     }
     all.extend(port.map(|it| own("port", &format!("{it}, offered to the host"))));
     all.extend(launch_env.iter().map(|name| {
@@ -247,6 +259,12 @@ fn task(plan: &TaskPlan) -> Permission {
     Permission::new(&format!("task {}", plan.id), &plan.description)
 }
 
+fn verify(plan: &VerifyPlan) -> Permission {
+    let (command, whose) = (TaskVerification::new(plan).command(), whose(plan.component));
+    let text = format!("`{command}` after the agent's end, in a fresh root of {whose}");
+    Permission::new("task verify", &text)
+}
+
 fn logs(LogsPlan { stdout, stderr, events, atif }: &LogsPlan) -> Permission {
     let all = [(stdout, "stdout"), (stderr, "stderr"), (events, "events"), (atif, "atif")];
     let names: Vec<_> = all.iter().filter(|(on, _)| **on).map(|(_, name)| *name).collect();
@@ -282,6 +300,26 @@ fn ssh_agent(SshAgentPlan { scope }: &SshAgentPlan) -> Permission {
     Permission::new("ssh-agent", &text)
 }
 
+fn mcp(McpPlan { name, argv, url, env: _, secrets, headers }: &McpPlan) -> Permission {
+    let (what, with): (_, Vec<String>) = match url {
+        Some(url) => {
+            (format!("the agent sends requests to {url}"), headers.iter().map(credential).collect())
+        }
+        None => (runs(argv), secrets.iter().map(|it| format!("${it}")).collect()),
+    };
+    let with =
+        if with.is_empty() { String::new() } else { format!(" with {}", with.join(" and ")) };
+    Permission::new(&format!("mcp {name}"), &format!("{what}{with}"))
+}
+
+fn hook(HookPlan { event, argv }: &HookPlan) -> Permission {
+    Permission::new(&format!("hook {}", event.name()), &runs(argv))
+}
+
+fn runs(argv: &[String]) -> String {
+    format!("the agent runs {}", argv.join(" "))
+}
+
 /// Describes a header line: `authorization: Bearer $MODEL_KEY`.
 fn credential(CredentialPlan { name, secret, prefix }: &CredentialPlan) -> String {
     format!("{name}: {prefix}${secret}")
@@ -295,7 +333,7 @@ const fn whose(component: ComponentName) -> &'static str {
 }
 
 fn sandbox(_: &SandboxPlan) -> Permission {
-    Permission::new("sandbox", "rules for commands in the business component")
+    Permission::new("sandbox", "a policy for commands")
 }
 
 const fn components(scope: Scope) -> &'static str {
@@ -337,34 +375,38 @@ mod tests {
     #[test]
     fn everything_that_a_box_asks_for_is_listed() {
         let expected = [
-            "network         filtered: the hosts that are allowed",
-            "network allow   example.org, ports 80 and 443",
-            "network allow   example.org, port 8443",
-            "network deny    *.example.net, port 80",
-            "network limits  64 connections, 1.0 MiB/s, 100 names/min",
-            "agent user      7:8, group 9",
-            "agent port      4088, offered to the host",
-            "business user   0:0, root of the box",
-            "publish 80      of the agent, at a free port of the host's loopback",
-            "publish 3000    of the business component, at port 8080 of the host's loopback",
-            "share data      at /data, to read, for both components",
-            "share work      at /a3s/workspace, to read and write, for the agent, proposes \"src\"",
-            "skill hot       a directory of the host, to read, for both components",
-            "service model   https://api.example.org/v1 with authorization: Bearer $MODEL: POST /messages*, for the agent",
-            "ssh-agent       signs with the keys of your SSH agent, for both components",
-            "secret KEY      as a variable, for the agent",
-            "secret CERT     at /run/cert, for both components",
-            "secret MODEL    not in the box: the host adds it to requests",
-            "scratch tmp     at /scratch, 4.0 KiB, for the business component",
-            "volume home     at /root, kept on the host as the volume demo.home, for the business component",
-            "task t1         Look.",
-            "logs            stdout, stderr, atif",
-            "cap ws          16 connections",
-            "cap http        requests to the services of the box, as files, of at most 30000 ms",
-            "cap nostr       wss://relay.example.org",
-            "cap payments    invoices",
-            "sandbox         rules for commands in the business component",
-            "vm              1 CPU, 512 MiB of memory",
+            "network              filtered: the hosts that are allowed",
+            "network allow        example.org, ports 80 and 443",
+            "network allow        example.org, port 8443",
+            "network deny         *.example.net, port 80",
+            "network limits       64 connections, 1.0 MiB/s, 100 names/min",
+            "agent user           7:8, group 9",
+            "agent port           4088, offered to the host",
+            "business user        0:0, root of the box",
+            "publish 80           of the agent, at a free port of the host's loopback",
+            "publish 3000         of the business component, at port 8080 of the host's loopback",
+            "share data           at /data, to read, for both components",
+            "share work           at /a3s/workspace, to read and write, for the agent, proposes \"src\"",
+            "skill hot            a directory of the host, to read, for both components",
+            "service model        https://api.example.org/v1 with authorization: Bearer $MODEL: POST /messages*, for the agent",
+            "ssh-agent            signs with the keys of your SSH agent, for both components",
+            "secret KEY           as a variable, for the agent",
+            "secret CERT          at /run/cert, for both components",
+            "secret MODEL         not in the box: the host adds it to requests",
+            "scratch tmp          at /scratch, 4.0 KiB, for the business component",
+            "volume home          at /root, kept on the host as the volume demo.home, for the business component",
+            "task t1              Look.",
+            "task verify          `npm test` after the agent's end, in a fresh root of the agent",
+            "logs                 stdout, stderr, atif",
+            "cap ws               16 connections",
+            "cap http             requests to the services of the box, as files, of at most 30000 ms",
+            "cap nostr            wss://relay.example.org",
+            "cap payments         invoices",
+            "sandbox              a policy for commands",
+            "mcp github           the agent runs /usr/bin/github-mcp --stdio with $CERT and $KEY",
+            "mcp remote           the agent sends requests to https://mcp.example.org/v1 with authorization: Bearer $KEY",
+            "hook before-command  the agent runs /usr/bin/guard --strict",
+            "vm                   1 CPU, 512 MiB of memory",
         ];
         assert_eq!(listed(crate::plan::tests::GROWN), expected);
     }
@@ -382,6 +424,7 @@ mod tests {
         plan.agent.namespaces.pid = false;
         plan.agent.namespaces.net = true;
         plan.business.as_mut().unwrap().autostart = true;
+        plan.business.as_mut().unwrap().system = SystemDirectories::ReadOnly;
         let all = plan.permissions();
         let of = |field: &str| all.iter().find(|it| it.field == field).unwrap().value.as_str();
         assert_eq!(
@@ -390,6 +433,8 @@ mod tests {
         );
         assert_eq!(of("agent namespaces"), "-pid +net");
         assert!(of("business autostart").starts_with("its program is started"));
+        assert!(of("business system").starts_with("read-only: "));
+        assert!(!all.iter().any(|it| it.field == "agent system"));
         assert_eq!(capability_changes(Capabilities::default()), None);
     }
 

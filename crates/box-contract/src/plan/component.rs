@@ -79,6 +79,20 @@ impl Restart {
     }
 }
 
+named_enum! {
+    /// Whether the programs of a component can change its system: the root directory itself, the
+    /// [`SYSTEM_DIRECTORIES`](super::SYSTEM_DIRECTORIES) and the [`PACKAGE_DATABASES`](super::PACKAGE_DATABASES).
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum SystemDirectories {
+        /// As far as the permissions of the files allow it. The changes are in the component's writable layer.
+        #[default]
+        Writable "writable",
+        /// Not at all, whoever the user is.
+        ReadOnly "read-only",
+    }
+}
+
 /// The plan of a component.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -110,6 +124,9 @@ pub struct ComponentPlan {
     /// The capabilities of the component's root user.
     #[serde(default, skip_serializing_if = "is_default")]
     pub capabilities: Capabilities,
+    /// Whether the component's programs can change its system.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub system: SystemDirectories,
     /// Whether init starts the program once the agent is ready (business only). If false, the program never starts.
     #[serde(default, skip_serializing_if = "is_default")]
     pub autostart: bool,

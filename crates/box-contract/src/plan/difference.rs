@@ -69,6 +69,7 @@ fn complete(plan: &mut Value) {
             let defaults = json!({
                 "autostart": false, "restart": super::Restart::default(),
                 "capabilities": crate::Capabilities::default(),
+                "system": super::SystemDirectories::default(),
             });
             fill(&mut plan[component], &defaults);
         }

@@ -7,6 +7,7 @@
 //! The JSON does not contain a field for an absent declaration. So when a later version adds a declaration, boxes that do
 //! not use it keep their digests.
 
+mod agent_config;
 mod check;
 mod component;
 mod difference;
@@ -15,30 +16,40 @@ mod resources;
 mod sandbox;
 mod services;
 mod ssh_agent;
+mod system;
 #[cfg(test)]
 pub(crate) mod tests;
 mod unsupported;
+mod verify;
 
 use serde::{Deserialize, Serialize};
 
 use crate::Budget;
+use crate::logs::LOGS_PATH;
+use crate::task::TASK_PATH;
 
+pub use agent_config::{
+    AGENT_CONFIG_PATH, AGENT_CONFIG_VARIABLE, AGENT_SUFFIX, AGENTS_PATH, AgentDefinitionPlan,
+    HookEvent, HookPlan, McpPlan,
+};
 pub use check::{MAX_PLAN, MAX_SCRATCH, PlanError};
 pub use component::{
     A3S_SERVICE, AgentKind, ComponentName, ComponentPlan, Health, Limits, Namespaces, Restart,
-    Rlimits, User,
+    Rlimits, SystemDirectories, User,
 };
 pub use difference::{FieldDifference, differences};
 pub use reserved::reserved_place;
 pub use resources::{
     Access, CapPlan, LogsPlan, NetworkLimits, NetworkMode, NetworkPlan, PeerPlan, PublishPlan,
     Scope, ScratchPlan, SecretDelivery, SecretPlan, SharePlan, SkillMode, SkillPlan, TaskPlan,
-    VolumePlan,
+    VerifyPlan, VolumePlan,
 };
 pub use sandbox::{SandboxFallback, SandboxPlan, SandboxPreset};
 pub use services::{CAP_PATH, CredentialPlan, ServicePlan};
 pub use ssh_agent::{SSH_AGENT_SOCKET, SSH_AGENT_VARIABLE, SshAgentPlan};
+pub use system::{PACKAGE_DATABASES, SYSTEM_DIRECTORIES, system_part};
 pub use unsupported::Unsupported;
+pub use verify::{TaskVerification, can_be_kept};
 
 /// The path of the plan's JSON in the rootfs of a box before [`SEGMENTED_EPOCH`](crate::manifest::SEGMENTED_EPOCH).
 pub const PLAN_PATH: &str = "/boxbuild/plan.json";
@@ -147,9 +158,18 @@ pub struct RunPlan {
     /// The capabilities in `/cap`, at most one of each kind, in the order of [`CapPlan`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub caps: Vec<CapPlan>,
-    /// The rules for commands in the business component.
+    /// The policy for commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxPlan>,
+    /// The MCP servers that the agent uses, sorted by name. They are in [`AGENT_CONFIG_PATH`], too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mcp: Vec<McpPlan>,
+    /// The agent definitions in [`AGENTS_PATH`], sorted by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<AgentDefinitionPlan>,
+    /// The programs that the agent runs at events, each event once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<HookPlan>,
     /// The VM's size.
     pub vm: Vm,
     /// The time limit of each phase of the start.
@@ -194,6 +214,30 @@ impl RunPlan {
         let own =
             shares.chain(volumes).chain(disks).filter(move |(scope, _)| scope.includes(component));
         own.map(|(_, guest)| guest.as_str())
+    }
+
+    /// Returns the paths at which the box itself gives a component something to write: writable shares, volumes, scratch
+    /// disks, and the agent's result, trajectories and requests.
+    pub fn writable_paths(&self, component: ComponentName) -> impl Iterator<Item = &str> {
+        let shares = self.shares.iter().filter(|it| it.access == Access::ReadWrite);
+        let shares = shares.map(|it| (it.scope, it.guest.as_str()));
+        let disks = self.scratch.iter().map(|it| (it.scope, it.guest.as_str()));
+        let volumes = self.volumes.iter().map(|it| (it.scope, it.guest.as_str()));
+        let mounts = shares.chain(volumes).chain(disks);
+        let mounts = mounts.filter(move |(scope, _)| scope.includes(component)).map(|(_, at)| at);
+        let is_agent = component == ComponentName::Agent;
+        let own = [
+            (self.task.is_some() && is_agent, TASK_PATH),
+            (self.logs.is_some() && is_agent, LOGS_PATH),
+            (self.has_file_requests(), CAP_PATH),
+        ];
+        mounts.chain(own.into_iter().filter(|(is_there, _)| *is_there).map(|(_, at)| at))
+    }
+
+    /// Returns the verification of the task, if it runs in this component.
+    pub fn verification_of(&self, component: ComponentName) -> Option<&VerifyPlan> {
+        let verify = self.task.as_ref().and_then(|it| it.verify.as_ref());
+        verify.filter(|it| it.component == component)
     }
 
     /// Returns whether a component contains [`BOX_EXEC_PATH`], which runs commands in the other component.

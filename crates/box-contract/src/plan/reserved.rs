@@ -1,6 +1,9 @@
 //! The paths that the guest reserves.
 
-use super::{BOX_EXEC_PATH, CAP_PATH, EXEC_SOCKET_PATH, PLAN_PATH, SKILLS_PATH, TOOLS_PATH};
+use super::{
+    AGENT_CONFIG_PATH, BOX_EXEC_PATH, CAP_PATH, EXEC_SOCKET_PATH, PLAN_PATH, SKILLS_PATH,
+    TOOLS_PATH,
+};
 use crate::logs::LOGS_PATH;
 use crate::rules::{KERNEL_DIRECTORIES, overlap};
 use crate::task::TASK_PATH;
@@ -12,7 +15,8 @@ const SHOWN: [&str; 3] = [TASK_PATH, LOGS_PATH, CAP_PATH];
 pub fn reserved_place(place: &str) -> Option<&'static str> {
     let plan = PLAN_PATH.rsplit_once('/').map(|(directory, _)| directory);
     let of_exec = [BOX_EXEC_PATH, EXEC_SOCKET_PATH];
-    let own = KERNEL_DIRECTORIES.into_iter().chain([SKILLS_PATH, TOOLS_PATH]).chain(of_exec);
+    let of_agent = [SKILLS_PATH, TOOLS_PATH, AGENT_CONFIG_PATH];
+    let own = KERNEL_DIRECTORIES.into_iter().chain(of_agent).chain(of_exec);
     let mut taken = own.chain(plan).chain(SHOWN);
     taken.find(|taken| overlap(taken, place))
 }

@@ -275,6 +275,21 @@ pub struct TaskPlan {
     /// The time limit in seconds; `None` for no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u64>,
+    /// The verification after the agent's end. `None` if the agent alone decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verify: Option<VerifyPlan>,
+}
+
+/// The command that init runs after the agent has ended. The task is completed only if the agent and this command succeed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct VerifyPlan {
+    /// The program and its arguments.
+    pub argv: Vec<String>,
+    /// The component in whose fresh root the command runs.
+    pub component: ComponentName,
+    /// The time limit in seconds.
+    pub timeout_seconds: u64,
 }
 
 /// The logs in `/logs`.

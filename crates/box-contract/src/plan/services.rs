@@ -33,13 +33,14 @@ pub struct ServicePlan {
     pub env: Option<String>,
 }
 
-/// A header line with a secret that the host adds to requests.
+/// A header line with a secret: the host adds it to requests to a service, and the agent to those to an MCP server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct CredentialPlan {
     /// The name of the header, in lower case.
     pub name: String,
-    /// The name of the secret, whose delivery is [`SecretDelivery::Host`](super::SecretDelivery::Host).
+    /// The name of the secret. Its delivery is [`SecretDelivery::Host`](super::SecretDelivery::Host) for a service, and
+    /// [`SecretDelivery::Env`](super::SecretDelivery::Env) for an MCP server.
     pub secret: String,
     /// The text before the secret, such as `Bearer `.
     #[serde(default, skip_serializing_if = "String::is_empty")]

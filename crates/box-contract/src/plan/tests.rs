@@ -48,7 +48,8 @@ pub(crate) const GROWN: &str = r#"{
     "ssh-agent": {"scope": "both"},
     "task": {
         "id": "t1", "type": "review", "description": "Look.", "input": "{\"n\":1}",
-        "tags": ["a"], "timeout-seconds": 60
+        "tags": ["a"], "timeout-seconds": 60,
+        "verify": {"argv": ["npm", "test"], "component": "agent", "timeout-seconds": 600}
     },
     "logs": {"stdout": true, "stderr": true, "events": false, "atif": true},
     "caps": [
@@ -56,10 +57,25 @@ pub(crate) const GROWN: &str = r#"{
         {"nostr": {"relays": ["wss://relay.example.org"]}}, "payments"
     ],
     "sandbox": {
-        "preset": "ci", "fallback": "warn", "max-output-bytes": 10485760, "writable": ["/work"],
+        "preset": "ci", "fallback": "warn", "max-output-bytes": 10485760, "ask-timeout-seconds": 30,
+        "writable": ["/work"],
         "deny-read": ["/etc/shadow"], "deny-write": ["/etc"], "allow": ["ls"], "ask": ["sudo"],
         "forbid": ["mkfs*"]
-    }
+    },
+    "mcp": [
+        {
+            "name": "github", "argv": ["/usr/bin/github-mcp", "--stdio"], "env": ["LOG_LEVEL=info"],
+            "secrets": ["CERT", "KEY"]
+        },
+        {
+            "name": "remote", "url": "https://mcp.example.org/v1",
+            "headers": [{"name": "authorization", "secret": "KEY", "prefix": "Bearer "}]
+        }
+    ],
+    "agents": [
+        {"name": "reviewer", "description": "Reviews.", "tools": ["Read", "Grep"], "model": "opus"}
+    ],
+    "hooks": [{"event": "before-command", "argv": ["/usr/bin/guard", "--strict"]}]
 }"#;
 
 fn object(text: &str) -> serde_json::Map<String, serde_json::Value> {
@@ -85,6 +101,17 @@ fn a_plan_without_the_new_declarations_keeps_its_bytes() {
 }
 
 #[test]
+fn a_read_only_system_is_a_field_of_its_component() {
+    let mut plan = grown("{}");
+    plan.agent.system = SystemDirectories::ReadOnly;
+    let written = serde_json::to_value(&plan).unwrap();
+    assert_eq!(written["agent"]["system"], "read-only");
+    assert!(written["business"].get("system").is_none());
+    assert_eq!(serde_json::from_value::<RunPlan>(written).unwrap(), plan);
+    assert_eq!(plan.unsupported(), []);
+}
+
+#[test]
 fn every_declaration_reads_back() {
     let plan = grown(GROWN);
     let written = serde_json::to_value(&plan).unwrap();
@@ -97,7 +124,7 @@ fn every_declaration_reads_back() {
 #[test]
 fn every_declaration_that_is_not_enforced_is_named() {
     let plan = grown(GROWN);
-    assert_eq!(declared(&plan), ["cap \"ws\"", "cap \"nostr\"", "cap \"payments\"", "sandbox"]);
+    assert_eq!(declared(&plan), ["cap \"ws\"", "cap \"nostr\"", "cap \"payments\""]);
 }
 
 #[test]
@@ -120,6 +147,10 @@ fn each_declaration_is_refused_by_itself() {
             "task",
             "tools",
             "logs",
+            "sandbox",
+            "mcp",
+            "agents",
+            "hooks",
         ]
         .contains(&name.as_str());
         assert_eq!(plan.unsupported().is_empty(), enforced, "{name}");

@@ -8,8 +8,6 @@ use crate::capabilities::Grant;
 
 use super::{CapPlan, ComponentName, NetworkMode, NetworkPlan, RunPlan};
 
-/// The reason for declarations that a later version may enforce.
-const NOT_YET: &str = "not supported yet";
 /// The reasons why no box has these capabilities.
 const NO_WEBSOCKETS: &str = "not supported: a program reaches a WebSocket server through `network \"filtered\"`, with the \
                              server's name in `allow`";
@@ -42,12 +40,9 @@ impl RunPlan {
         // The pattern has no `..`, so that a new field requires a decision here.
         #[rustfmt::skip]
         let Self {
-            network, caps, sandbox,
-            tools: _, logs: _, task: _, skills: _, shares: _, scratch: _, volumes: _, publish: _, disk_bytes: _, secrets: _, services: _, ssh_agent: _, name: _, layout: _, agent_kind: _, agent: _, business: _, vm: _, budget: _,
+            network, caps,
+            sandbox: _, tools: _, logs: _, task: _, skills: _, shares: _, scratch: _, volumes: _, publish: _, disk_bytes: _, secrets: _, services: _, ssh_agent: _, mcp: _, agents: _, hooks: _, name: _, layout: _, agent_kind: _, agent: _, business: _, vm: _, budget: _,
         } = self;
-        let one = |declared: bool, declaration: &str, lacks| {
-            declared.then(|| Unsupported { declaration: declaration.to_owned(), lacks })
-        };
         let mut found = Vec::new();
         found.extend(ComponentName::ALL.into_iter().filter_map(|name| self.nproc_for_root(name)));
         found.extend(ComponentName::ALL.into_iter().filter_map(|name| self.unused(name)));
@@ -56,7 +51,6 @@ impl RunPlan {
             ComponentName::ALL.into_iter().filter_map(|name| self.unreachable_network(name)),
         );
         found.extend(caps.iter().filter_map(cap));
-        found.extend(one(sandbox.is_some(), "sandbox", NOT_YET));
         found
     }
 

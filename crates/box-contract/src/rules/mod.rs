@@ -8,11 +8,13 @@ use crate::defaults::SEARCH_PATH;
 
 pub use safe_text::{VARIABLE_FORM, is_variable};
 
+mod mcp;
 mod peer;
 mod place;
 mod service;
 mod user;
 
+pub use mcp::McpUrl;
 pub use peer::{MAX_DOMAIN, is_numeric_label, is_peer, network, peer_name};
 pub use place::{
     MountKind, check_disjoint, excludes, is_inside, is_place, overlap, path_order, share_host_fault,
@@ -51,6 +53,17 @@ pub const MAX_SERVICES: usize = 64;
 pub const MAX_SERVICE_HEADERS: usize = 8;
 /// The maximum number of rules about the requests to an API.
 pub const MAX_SERVICE_RULES: usize = 64;
+
+/// The maximum number of MCP servers of a box.
+pub const MAX_MCP_SERVERS: usize = 64;
+/// The maximum number of agent definitions of a box.
+pub const MAX_AGENTS: usize = 64;
+/// The maximum number of characters in the description of an agent definition.
+pub const MAX_AGENT_DESCRIPTION: usize = 4096;
+/// The maximum number of tools that an agent definition has.
+pub const MAX_AGENT_TOOLS: usize = 256;
+/// The maximum number of characters in the name of a tool or model in an agent definition.
+pub const MAX_AGENT_WORD: usize = 256;
 
 /// The maximum number of ports per name in a box's resolver.
 pub const MAX_PORTS: usize = 8;
@@ -252,6 +265,12 @@ pub const ACCOUNT_FILES: [&str; 4] = [PASSWD, GROUP, "/etc/shadow", "/etc/gshado
 /// Returns the member of [`KERNEL_DIRECTORIES`] that equals or contains an absolute path of the guest. The path is
 /// resolved as text: `..` removes the part before it.
 pub fn kernel_directory(path: &str) -> Option<&'static str> {
+    let parts = resolved_parts(path);
+    KERNEL_DIRECTORIES.into_iter().find(|it| parts.first() == Some(&&it[1..]))
+}
+
+/// Returns the names in an absolute path, which is resolved as text: `..` removes the name before it.
+pub fn resolved_parts(path: &str) -> Vec<&str> {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
         match part {
@@ -260,7 +279,7 @@ pub fn kernel_directory(path: &str) -> Option<&'static str> {
             part => parts.push(part),
         }
     }
-    KERNEL_DIRECTORIES.into_iter().find(|it| parts.first() == Some(&&it[1..]))
+    parts
 }
 
 /// Returns whether a path is absolute, is not `/`, and has no empty part, `.` or `..`.

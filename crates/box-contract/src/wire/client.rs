@@ -1,7 +1,8 @@
 //! The messages that only a client of a running box's supervisor sends, over the supervisor's Unix socket.
 //!
 //! A client first sends a [`Greeting`], and then the [`HostMessage`](super::HostMessage)s that the supervisor sends to
-//! init, a [`RuleChange`], a [`PublishPort`], or the requests of a box that replaces this one: [`HandOver`] and [`TakeOver`]. Each
+//! init, a [`RuleChange`], a [`PublishPort`], an [`ApprovalsQuery`], an [`Answer`], or the requests of a box that replaces this one:
+//! [`HandOver`] and [`TakeOver`]. Each
 //! connection may have one command, whose id the supervisor chooses. The supervisor answers with [`GuestMessage`](super::GuestMessage)s, which identify each program by its
 //! [`ProgramId`](super::ProgramId). A client grants no credit for output: backpressure works because the supervisor
 //! grants init credit only for output that the client has read.
@@ -12,6 +13,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::approval::{Answer, ApprovalsQuery};
 use super::frame::{Body, invalid, read_frame, write_frame};
 use crate::{ComponentName, NetworkPlan, PeerPlan};
 
@@ -33,6 +35,11 @@ messages! {
         132 => TakeOver(TakeOver),
         /// Publishes a port of a component.
         133 => Publish(PublishPort),
+        /// Asks for the questions about commands that wait for an answer. The supervisor answers with
+        /// [`Question`](super::GuestMessage::Question)s.
+        134 => Approvals(ApprovalsQuery),
+        /// Answers a question. The supervisor answers only to refuse it.
+        135 => Decide(Answer),
     }
 }
 

@@ -250,6 +250,21 @@ pub struct Exited {
     pub disk_full: bool,
     /// Whether the program was killed after its time limit.
     pub timed_out: bool,
+    /// How the box's policy (`sandbox`) confined the program. `None` if no policy applies to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fenced: Option<Fenced>,
+}
+
+/// How a policy confined a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fenced {
+    /// The whole policy was applied.
+    Whole,
+    /// The kernel has no Landlock, and the policy's fallback is to continue without it.
+    WithoutLandlock,
+    /// The policy did not let the program start.
+    NotStarted,
 }
 
 impl Exited {

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use serde::{Deserialize, Serialize};
 
+use super::approval::{Denial, Question};
 use super::command::{Builtin, Exec, Exited};
 use super::frame::{Body, invalid, put};
 use super::program_id::ProgramId;
@@ -30,7 +31,16 @@ pub struct GuestEvent {
     /// The caller of the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Caller>,
-    /// The command's program. If the agent is the caller, its arguments follow, up to 1 KiB in all. Bytes that are not
+    /// The number of the question about the command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<u32>,
+    /// The rule of the policy that asks about the command, or forbids it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// Why the command was denied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub denial: Option<Denial>,
+    /// The command's program. If the agent or init is the caller, its arguments follow, up to 1 KiB in all. Bytes that are not
     /// UTF-8 are replaced by U+FFFD.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub argv: Vec<String>,
@@ -67,7 +77,24 @@ named_enum! {
         Command "command",
         /// A command has ended, and its output has been read.
         CommandEnd "command-end",
+        /// A command waits for an answer, because the policy asks about it.
+        Question "question",
+        /// A person has approved a command, which is about to run.
+        Approved "approved",
+        /// A command does not run, because the policy forbids it, or because nobody has approved it.
+        Denied "denied",
     }
+}
+
+/// The state of a command about which the policy asks, or which it forbids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// It waits for an answer.
+    Waits,
+    /// A person has approved it.
+    Approved,
+    /// It does not run.
+    Denied(Denial),
 }
 
 /// The caller of a command.
@@ -78,6 +105,8 @@ pub enum Caller {
     Agent,
     /// The host.
     Host,
+    /// Init, for the verification of the task.
+    Init,
 }
 
 impl GuestEvent {
@@ -88,6 +117,9 @@ impl GuestEvent {
             kind,
             command: None,
             by: None,
+            question: None,
+            rule: None,
+            denial: None,
             argv: Vec::new(),
             argv_base64: Vec::new(),
             builtin: None,
@@ -101,7 +133,7 @@ impl GuestEvent {
     /// its arguments, because the agent must not read them.
     pub fn of_command(number: ProgramId, exec: &Exec, by: Caller) -> Self {
         let argv = match (by, exec.builtin) {
-            (Caller::Agent, _) => exec.argv.as_slice(),
+            (Caller::Agent | Caller::Init, _) => exec.argv.as_slice(),
             (Caller::Host, None) => exec.argv.get(..1).unwrap_or_default(),
             (Caller::Host, Some(_)) => &[],
         };
@@ -118,13 +150,26 @@ impl GuestEvent {
         }
     }
 
+    /// Creates an event of a command about which the policy asks, or which it forbids: one of the kinds `question`, `approved` and `denied`.
+    /// The event has the words of a command as [`Self::of_command`] has them.
+    pub fn of_question(number: ProgramId, exec: &Exec, about: &Question, of: Asked) -> Self {
+        let (kind, denial) = match of {
+            Asked::Waits => (GuestEventKind::Question, None),
+            Asked::Approved => (GuestEventKind::Approved, None),
+            Asked::Denied(denial) => (GuestEventKind::Denied, Some(denial)),
+        };
+        let question = Some(about.question).filter(|it| *it > 0);
+        let rule = about.rule.clone();
+        Self { kind, question, rule, denial, ..Self::of_command(number, exec, about.by) }
+    }
+
     /// Creates the event of a program's exit. `command` is `None` for a component's main program.
     pub fn of_end(component: ComponentName, command: Option<ProgramId>, exited: Exited) -> Self {
         let kind = match command {
             Some(_) => GuestEventKind::CommandEnd,
             None => GuestEventKind::End,
         };
-        let Exited { id: _, status, oom_killed, disk_full: _, timed_out } = exited;
+        let Exited { id: _, status, oom_killed, disk_full: _, timed_out, fenced: _ } = exited;
         Self { command, status: Some(status), oom_killed, timed_out, ..Self::new(component, kind) }
     }
 }
@@ -225,6 +270,25 @@ mod tests {
     }
 
     #[test]
+    fn a_question_has_its_rule_and_a_denial_its_reason() {
+        let command = exec(&["git", "push"]);
+        let rule = (Some("git-write"), "it changes a repository");
+        let of = |by, state| {
+            let about = Question { question: 3, ..Question::about(&command, by, rule) };
+            GuestEvent::of_question(ProgramId(300), &command, &about, state)
+        };
+        let asked = of(Caller::Agent, Asked::Waits);
+        assert_eq!(
+            serde_json::to_string(&asked).unwrap(),
+            r#"{"component":"business","kind":"question","command":300,"by":"agent","question":3,"rule":"git-write","argv":["git","push"]}"#
+        );
+        let denied = of(Caller::Host, Asked::Denied(Denial::TimedOut));
+        assert_eq!((denied.kind, denied.argv.len()), (GuestEventKind::Denied, 1));
+        assert_eq!(denied.denial, Some(Denial::TimedOut));
+        assert_eq!(of(Caller::Agent, Asked::Approved).kind, GuestEventKind::Approved);
+    }
+
+    #[test]
     fn an_event_is_one_line_of_json() {
         let exited = Exited {
             id: ProgramId(300),
@@ -232,6 +296,7 @@ mod tests {
             oom_killed: false,
             disk_full: false,
             timed_out: true,
+            fenced: None,
         };
         let event = GuestEvent::of_end(ComponentName::Business, Some(ProgramId(300)), exited);
         let line = serde_json::to_string(&event).unwrap();

@@ -55,7 +55,7 @@ use frame::{Body, invalid, read_frame, write_frame};
 use program_id::one_byte;
 
 /// The version of this protocol. A host refuses an init with a later version.
-pub const PROTOCOL: u32 = 13;
+pub const PROTOCOL: u32 = 14;
 /// The oldest protocol version of the boxes that a host runs. See [`HostMessage::since`].
 pub const OLDEST_PROTOCOL: u32 = 2;
 
@@ -66,7 +66,7 @@ pub const fn is_spoken(protocol: u32) -> bool {
 
 /// The text in the box-init program by which `boxbuild` recognizes the program. It contains the versions of this protocol
 /// and of the format ([`FORMAT_EPOCH`](crate::manifest::FORMAT_EPOCH)).
-pub const INIT_MARK: &str = "boxbuild box-init for protocol 13 and format epoch 4";
+pub const INIT_MARK: &str = "boxbuild box-init for protocol 14 and format epoch 4";
 
 /// Declares the messages of one direction, each with the kind and the body of its frame.
 macro_rules! messages {
@@ -135,6 +135,17 @@ messages! {
         11 => Trajectory(Trajectory),
         /// A request of a box that replaces this one is fulfilled. Only a supervisor sends it, to its clients.
         12 => Handed(Handed),
+        /// A command waits for an answer, because the policy of the box asks about it.
+        13 => Question(Question),
+        /// All questions that wait were sent, in response to [`ClientMessage::Approvals`]. Only a supervisor sends it, to its clients.
+        14 => QuestionsListed(QuestionsListed),
+        /// A command no longer waits for an answer.
+        15 => QuestionEnded(QuestionEnded),
+        /// The policy has not let a command of the host start.
+        16 => Refused(Refused),
+        /// A step of the verification of the task, sent before the agent's [`GuestMessage::Exited`] if the task has a
+        /// [`VerifyPlan`](crate::VerifyPlan).
+        17 => Verification(Verification),
     }
 }
 
@@ -151,6 +162,7 @@ messages! {
     }
 }
 
+mod approval;
 mod client;
 mod command;
 mod event;
@@ -164,17 +176,22 @@ mod secret;
 mod sizes;
 mod usage;
 mod variable;
+mod verification;
 mod words;
 
+pub use approval::{
+    Answer, ApprovalsQuery, Denial, FollowQuestions, MAX_QUESTION, MAX_QUESTIONS, Question,
+    QuestionEnded, QuestionsListed, Refused, Reply,
+};
 pub use client::{
     CLIENT_PROTOCOL, ClientMessage, Follow, Greeting, HandOver, Handed, PublishPort, RuleChange,
     TakeOver,
 };
 pub use command::{
-    Builtin, Exec, Exited, Input, InputEnd, Resize, SkillTask, TaskResult, TerminalSize,
+    Builtin, Exec, Exited, Fenced, Input, InputEnd, Resize, SkillTask, TaskResult, TerminalSize,
     lacked_memory,
 };
-pub use event::{Caller, GuestEvent, GuestEventKind, Trajectory};
+pub use event::{Asked, Caller, GuestEvent, GuestEventKind, Trajectory};
 pub use frame::Frames;
 pub use hidden::{HiddenFiles, ImageFile, MAX_HIDDEN};
 pub use listing::{ListedEntry, ListedKind, Listing, MAX_LISTED};
@@ -195,6 +212,9 @@ pub use sizes::{FRAME_COST, INPUT_WINDOW, MAX_FRAME, MAX_OUTPUT, MAX_WORDS, WIND
 pub use usage::{ComponentUsage, Measure, Usage};
 pub use variable::{
     MAX_VALUE, MAX_VARIABLES, TOO_MANY_VARIABLES, Variable, VariableError, check_value,
+};
+pub use verification::{
+    MAX_VERIFICATION_OUTPUT, MAX_VERIFICATION_REASON, Verification, VerificationEnd,
 };
 
 /// Proves that the sender is the init of this boot.
@@ -287,6 +307,8 @@ messages! {
         /// Connects a component to the host's end of the network, if it is not connected yet. The host sends this when
         /// one of the component's ports is published.
         76 => Connect(Connect),
+        /// Answers a [`GuestMessage::Question`].
+        80 => Answer(Answer),
     }
 }
 
@@ -296,6 +318,7 @@ impl HostMessage {
         match self {
             Self::Exec(Exec { builtin: Some(Builtin::Hidden | Builtin::List), .. }) => 13,
             Self::Exec(exec) if !exec.is_short() => 10,
+            Self::Answer(_) => 14,
             Self::Variable(_) => 8,
             Self::Mounts(mounts) if !mounts.sockets.is_empty() => 11,
             Self::FilePart(_) => 10,

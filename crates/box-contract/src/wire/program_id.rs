@@ -5,8 +5,8 @@ use std::{fmt, io};
 use serde::{Deserialize, Serialize};
 
 /// The id of a program: [`AGENT`](Self::AGENT), [`BUSINESS`](Self::BUSINESS), an id between them for a command of the
-/// host, or an id above them for a command of the agent. The ids of the agent's commands occur only in the guest and in
-/// its events.
+/// host, an id above them for a command of the agent, or [`VERIFICATION`](Self::VERIFICATION). The ids of the agent's commands
+/// and of the verification occur only in the guest and in its events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ProgramId(pub u16);
@@ -16,6 +16,8 @@ impl ProgramId {
     pub const AGENT: Self = Self(0);
     /// The business application's main program, if init starts it.
     pub const BUSINESS: Self = Self(255);
+    /// The command that verifies the task.
+    pub const VERIFICATION: Self = Self(u16::MAX);
     /// The command of a connection with only one command, as its client identifies it.
     pub const COMMAND: Self = Self(1);
 

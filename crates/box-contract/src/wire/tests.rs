@@ -13,6 +13,37 @@ fn round_trip(message: &GuestMessage) -> GuestMessage {
     GuestMessage::read(&mut bytes.as_slice()).unwrap().unwrap()
 }
 
+fn question() -> Question {
+    let exec = Exec { workdir: Some("/w".into()), ..Exec::new(ComponentName::Business, ["git"]) };
+    let question = Question::about(&exec, Caller::Host, (Some("git *"), ""));
+    Question { question: 1, id: Some(ProgramId(7)), timeout_ms: 5, ..question }
+}
+
+#[test]
+fn questions_are_on_the_wire_as_clients_read_them() {
+    let mut bytes = Vec::new();
+    GuestMessage::Question(question()).write(&mut bytes).unwrap();
+    let json = r#"{"question":1,"id":7,"component":"business","by":"host","argv":["git"],"workdir":"/w","rule":"git *","reason":"","timeout_ms":5}"#;
+    assert_eq!(bytes, frame(13, json));
+    for (message, kind, json) in [
+        (
+            ClientMessage::Approvals(ApprovalsQuery { questions: FollowQuestions::All }),
+            134,
+            r#"{"questions":"all"}"#,
+        ),
+        (
+            ClientMessage::Decide(Answer { question: 2, reply: Reply::ApproveAlways }),
+            135,
+            r#"{"question":2,"reply":"approve-always"}"#,
+        ),
+    ] {
+        let mut bytes = Vec::new();
+        message.write(&mut bytes).unwrap();
+        assert_eq!(bytes, frame(kind, json));
+        assert_eq!(ClientMessage::read(&mut bytes.as_slice()).unwrap(), Some(message));
+    }
+}
+
 #[test]
 fn the_mark_of_box_init_names_the_versions() {
     let epoch = crate::manifest::FORMAT_EPOCH;
@@ -23,7 +54,7 @@ fn the_mark_of_box_init_names_the_versions() {
 #[test]
 fn a_host_speaks_its_protocol_and_older_ones() {
     let spoken: Vec<u32> = (0..=PROTOCOL + 2).filter(|it| is_spoken(*it)).collect();
-    assert_eq!(spoken, [OLDEST_PROTOCOL, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, PROTOCOL]);
+    assert_eq!(spoken, [OLDEST_PROTOCOL, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, PROTOCOL]);
 }
 
 #[test]
@@ -43,6 +74,7 @@ fn guest_messages_read_back() {
             oom_killed: true,
             disk_full: false,
             timed_out: true,
+            fenced: None,
         }),
         GuestMessage::Credit(Credit { id: ProgramId(255), bytes: u32::MAX }),
         GuestMessage::Failed(Failed { step: "mount".into(), message: "no".into() }),
@@ -50,9 +82,28 @@ fn guest_messages_read_back() {
         GuestMessage::Event(GuestEvent::new(ComponentName::Agent, GuestEventKind::Start)),
         GuestMessage::Trajectory(Trajectory { name: "a.json".into(), data: vec![0, 255] }),
         GuestMessage::Trajectory(Trajectory { name: "a".into(), data: Vec::new() }),
+        GuestMessage::Question(question()),
+        GuestMessage::QuestionsListed(QuestionsListed {}),
+        GuestMessage::QuestionEnded(QuestionEnded { question: 1, denial: None }),
+        GuestMessage::QuestionEnded(QuestionEnded { question: 1, denial: Some(Denial::Person) }),
+        GuestMessage::Verification(Verification::Started),
+        GuestMessage::Verification(Verification::Ended(VerificationEnd::default())),
     ] {
         assert_eq!(round_trip(&message), message);
     }
+}
+
+#[test]
+fn the_longest_texts_of_a_verification_fit_into_a_frame() {
+    let end = VerificationEnd {
+        output: "\u{1}".repeat(MAX_VERIFICATION_OUTPUT),
+        reason: Some("\u{1}".repeat(MAX_VERIFICATION_REASON)),
+        ..VerificationEnd::default()
+    };
+    assert!(end.is_bounded());
+    let message = GuestMessage::Verification(Verification::Ended(end.clone()));
+    assert_eq!(round_trip(&message), message);
+    assert!(!VerificationEnd { output: end.output.clone() + "x", ..end }.is_bounded());
 }
 
 #[test]
@@ -63,6 +114,7 @@ fn memory_was_lacked_by_what_has_failed() {
         oom_killed: false,
         disk_full: false,
         timed_out: false,
+        fenced: None,
     };
     let killed = Exited { oom_killed: true, ..exited };
     assert!(killed.lacked_memory() && !exited.lacked_memory());
@@ -79,6 +131,7 @@ fn a_caller_reads_what_init_sends_about_a_command() {
         oom_killed: false,
         disk_full: false,
         timed_out: false,
+        fenced: None,
     };
     let credit = Credit { id: ProgramId(1), bytes: 7 };
     for (sent, read) in [
@@ -132,6 +185,7 @@ fn host_messages_read_back_and_name_their_protocol() {
         (HostMessage::Mounts(sockets), 11),
         (HostMessage::FilePart(FilePart { data: vec![0, 255] }), 10),
         (HostMessage::Variable(Variable { index: 0, value: None }), 8),
+        (HostMessage::Answer(Answer { question: 1, reply: Reply::ApproveAlways }), 14),
     ] {
         assert_eq!(message.since(), since, "{message:?}");
         let mut bytes = Vec::new();
@@ -161,6 +215,7 @@ fn ids_of_programs_are_on_the_wire_as_they_have_always_been() {
         oom_killed: false,
         disk_full: false,
         timed_out: true,
+        fenced: None,
     };
     let size = TerminalSize { rows: 24, columns: 80 };
     let json = r#"{"id":255,"status":3,"oom_killed":false,"timed_out":true}"#;

@@ -214,6 +214,7 @@ fn plan() -> ComponentPlan {
         limits: box_contract::Limits { memory_bytes: 0, cpu_weight: 100, pids: 0 },
         rlimits: box_contract::plan::Rlimits::default(),
         capabilities: box_contract::Capabilities::default(),
+        system: box_contract::SystemDirectories::default(),
         autostart: false,
         restart: box_contract::Restart::default(),
         stop_signal: None,

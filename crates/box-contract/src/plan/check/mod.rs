@@ -14,7 +14,10 @@ use crate::signals::can_ask_to_end;
 use crate::wire::MAX_DEVICES;
 use safe_text::readable;
 
-use super::{CONTROL_PORT, ComponentName, ComponentPlan, Health, Rlimits, RunPlan, User};
+use super::{
+    CONTROL_PORT, ComponentName, ComponentPlan, Health, Rlimits, RunPlan, SystemDirectories, User,
+    system_part,
+};
 
 /// The maximum size of a run plan that init reads, in bytes of JSON.
 pub const MAX_PLAN: u64 = 1 << 20;
@@ -25,6 +28,10 @@ pub const MAX_SCRATCH: usize = 3;
 
 /// The reason for a refused port.
 const NO_PORT: &str = "a port is from 1 to 65535";
+
+/// The reason for a refused working directory of a component with a read-only system.
+const READ_ONLY_WORKDIR: &str = "it is in the component's system, which is read-only; choose another directory, such as \
+                                 \"/work\", or mount a share or a volume there";
 
 /// Why a plan cannot be carried out.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -127,6 +134,14 @@ pub enum PlanError {
     /// No component could use the host's SSH agent. The value is the fault, and how to fix it.
     #[error("its ssh-agent: {0}")]
     SshAgent(&'static str),
+    /// The configuration of the agent has a wrong part.
+    #[error("its {what}: {reason}")]
+    AgentConfig {
+        /// The part, as the Boxfile spells it, safe for a terminal.
+        what: String,
+        /// The fault, and how to fix it.
+        reason: &'static str,
+    },
     /// The disk for the components' roots has a wrong size.
     #[error("its disk: {0}")]
     Disk(&'static str),
@@ -224,7 +239,9 @@ impl RunPlan {
             return Err(PlanError::ControlPort);
         }
         let wrong = self.components().find_map(|(component, plan)| {
-            let (setting, reason) = fault(plan).or_else(|| self.shared_port(component))?;
+            let (setting, reason) = fault(plan)
+                .or_else(|| self.shared_port(component))
+                .or_else(|| self.unwritable_workdir(component))?;
             Some(PlanError::Component { component, setting, reason })
         });
         wrong.or_else(|| self.resource_fault()).map_or(Ok(()), Err)
@@ -236,6 +253,14 @@ impl RunPlan {
         let port = self.business.as_ref().filter(|_| component == ComponentName::Business)?.port?;
         let fault = (format!("port={port}"), "the agent has the same; choose another");
         (self.agent.port == Some(port)).then_some(fault)
+    }
+
+    /// Finds a working directory in which no program could write, because it is in a read-only system.
+    fn unwritable_workdir(&self, component: ComponentName) -> Option<Fault> {
+        let plan = self.component(component)?;
+        (plan.system == SystemDirectories::ReadOnly).then_some(())?;
+        system_part(&plan.workdir, self.mount_points(component))?;
+        Some((format!("workdir {:?}", plan.workdir), READ_ONLY_WORKDIR))
     }
 }
 

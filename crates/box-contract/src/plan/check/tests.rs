@@ -88,6 +88,29 @@ fn the_kernels_directories_are_known_by_any_spelling() {
 }
 
 #[test]
+fn a_component_can_write_in_its_working_directory() {
+    let read_only = |plan: &mut ComponentPlan, workdir: &str| {
+        plan.system = SystemDirectories::ReadOnly;
+        plan.workdir = workdir.to_owned();
+    };
+    for workdir in ["/", "/opt/app", "/etc", "/var/lib/dpkg"] {
+        assert_eq!(
+            agent_refusal(|plan| read_only(plan, workdir)),
+            format!(
+                "agent workdir {workdir:?}: it is in the component's system, which is read-only; choose another \
+                 directory, such as \"/work\", or mount a share or a volume there"
+            )
+        );
+    }
+    let share = r#"{"shares": [{"name": "app", "guest": "/opt/app", "scope": "agent"}]}"#;
+    for (more, workdir) in [("{}", "/work"), ("{}", "/var/lib"), (share, "/opt/app/src")] {
+        let mut plan = grown(more);
+        read_only(&mut plan.agent, workdir);
+        assert_eq!(plan.check(), Ok(()), "{workdir}");
+    }
+}
+
+#[test]
 fn a_component_without_mounts_of_its_own_cannot_change_its_root() {
     let chroot = |plan: &mut ComponentPlan| {
         plan.capabilities = serde_json::from_str(r#"["SYS_CHROOT"]"#).unwrap();

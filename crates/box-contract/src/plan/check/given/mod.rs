@@ -1,5 +1,5 @@
-//! Checks the resources of a plan: skills, shares, disks, volumes, published ports, secrets, launch variables, the SSH agent, the network
-//! and the task.
+//! Checks the resources of a plan: skills, shares, disks, volumes, published ports, secrets, launch variables, the SSH agent, the network,
+//! the configuration of the agent and the task.
 
 use std::collections::HashSet;
 
@@ -41,6 +41,7 @@ impl RunPlan {
             .or_else(|| self.wrong_cap())
             .or_else(|| self.wrong_ssh_agent())
             .or_else(|| self.wrong_publish())
+            .or_else(|| self.wrong_agent_config())
             .or_else(|| self.wrong_task())
     }
 
@@ -259,8 +260,11 @@ impl RunPlan {
 
     /// Finds the fault of a task that cannot be given to the agent.
     fn wrong_task(&self) -> Option<PlanError> {
-        let error = self.task.clone()?.checked().err()?;
-        Some(PlanError::Task(error.to_string()))
+        let task = self.task.as_ref()?;
+        if let Err(error) = task.clone().checked() {
+            return Some(PlanError::Task(error.to_string()));
+        }
+        self.verification_fault(task.verify.as_ref()?).map(PlanError::Task)
     }
 }
 
@@ -299,6 +303,8 @@ fn wrong_network(network: &NetworkPlan) -> Option<PlanError> {
     wrong.map(|(setting, reason)| PlanError::Network { setting, reason })
 }
 
+mod agent_config;
 mod services;
 #[cfg(test)]
 mod tests;
+mod verify;

@@ -3,7 +3,7 @@ use super::*;
 use crate::plan::tests::grown;
 use crate::plan::{
     ComponentName, NetworkMode, ScratchPlan, SharePlan, SkillPlan, SshAgentPlan, TaskPlan,
-    VolumePlan,
+    VerifyPlan, VolumePlan,
 };
 use crate::task::MAX_TASK;
 
@@ -367,6 +367,7 @@ fn a_task_is_one_that_can_be_given() {
         input: Some("{\"a\":1}".to_owned()),
         tags: Vec::new(),
         timeout_seconds: Some(60),
+        verify: None,
     };
     let input = |text: &str| TaskPlan { input: Some(text.to_owned()), ..task.clone() };
     for (changed, why) in [
@@ -389,4 +390,57 @@ fn a_task_is_one_that_can_be_given() {
     let mut plan = grown("{}");
     plan.task = Some(task);
     assert_eq!(plan.check(), Ok(()));
+}
+
+#[test]
+fn a_verification_takes_over_no_directory_of_the_system() {
+    let refused = |component, workdir: &str, path: &str, program: &str| {
+        let mut plan = grown("{}");
+        let argv = vec![program.to_owned()];
+        let verify = VerifyPlan { argv, component, timeout_seconds: 60 };
+        let task = r#"{"id":"t","type":"x","description":"y"}"#;
+        plan.task = Some(TaskPlan { verify: Some(verify), ..TaskPlan::read(task).unwrap() });
+        let data = r#"{"name": "data", "guest": "/data", "access": "rw", "scope": "both"}"#;
+        plan.shares = vec![serde_json::from_str(data).unwrap()];
+        let cache =
+            r#"{"name": "cache", "guest": "/srv/cache", "size-bytes": 1048576, "scope": "both"}"#;
+        plan.scratch = vec![serde_json::from_str(cache).unwrap()];
+        for it in [&mut plan.agent, plan.business.as_mut().unwrap()] {
+            (it.workdir, it.env) = (workdir.to_owned(), vec![format!("PATH={path}")]);
+        }
+        plan.check().err().map(|error| error.to_string())
+    };
+    let agent = ComponentName::Agent;
+    for (workdir, path, program) in [
+        ("/work", "/usr/bin:/bin", "npm"),
+        ("/usr/src/app/", "/bin", "npm"),
+        // A mount has its own files.
+        ("/data", "/bin", "npm"),
+        ("/data/inner", "/bin", "npm"),
+        ("/work", "/work/bin:/bin", "/bin/npm"),
+        ("/work", "/work/bin:/bin", "./run"),
+    ] {
+        assert_eq!(refused(agent, workdir, path, program), None, "{workdir} {path} {program}");
+    }
+    for (workdir, path, reason) in [
+        ("/", "/bin", "\"/\" is a directory of the system; declare another `workdir`"),
+        ("/usr", "/bin", "\"/usr\" is a directory of the system"),
+        ("/etc/app", "/bin", "\"/etc/app\" is a directory of the system"),
+        ("/task", "/bin", "\"/task\" is a directory of the system"),
+        ("/work", "/work/bin:/bin", "can change the directory \"/work/bin\" in the PATH of agent"),
+        ("/work", "/bin:/data/bin", "can change the directory \"/data/bin\" in the PATH of agent"),
+        ("/srv", "/bin", "the scratch disk \"cache\" is inside the working directory of agent"),
+    ] {
+        let fault = refused(agent, workdir, path, "npm").unwrap_or_default();
+        assert!(fault.starts_with("its task: its `verify`") && fault.contains(reason), "{fault}");
+    }
+    assert_eq!(refused(ComponentName::Business, "/work", "/bin", "npm"), None);
+    let mut plan = grown("{}");
+    plan.business = None;
+    let task = r#"{"id":"t","type":"x","description":"y"}"#;
+    let argv = vec!["npm".to_owned()];
+    let verify = VerifyPlan { argv, component: ComponentName::Business, timeout_seconds: 60 };
+    plan.task = Some(TaskPlan { verify: Some(verify), ..TaskPlan::read(task).unwrap() });
+    let fault = plan.check().unwrap_err().to_string();
+    assert!(fault.contains("it is for a business application"), "{fault}");
 }
