@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use box_contract::{AgentKind, Capabilities, ImageRef, Limits, Namespaces, Restart, Rlimits};
+use box_contract::{
+    AgentKind, Capabilities, ImageRef, Limits, Namespaces, Restart, Rlimits, SystemDirectories,
+};
 use box_digest::Digest;
 use serde::Serialize;
 
@@ -110,6 +112,14 @@ pub struct Component {
     /// The capabilities of the component's root user. None is added if the component is declared to run as another
     /// user.
     pub capabilities: Capabilities,
+    /// Whether the component's programs can change its system.
+    #[serde(skip_serializing_if = "is_writable")]
+    pub system: SystemDirectories,
+}
+
+/// Returns whether the canonical form omits `system`, as it did before there was the declaration.
+fn is_writable(system: &SystemDirectories) -> bool {
+    *system == SystemDirectories::Writable
 }
 
 impl Component {

@@ -7,9 +7,9 @@
 mod component;
 
 use box_contract::{
-    Budget, CapPlan, ComponentName, Layout, LogsPlan, NetworkPlan, PublishPlan, SandboxPlan,
-    ScratchPlan, SecretPlan, ServicePlan, SharePlan, SkillMode, SshAgentPlan, TaskPlan, Vm,
-    VolumePlan, named_enum,
+    Budget, CapPlan, ComponentName, HookPlan, Layout, LogsPlan, McpPlan, NetworkPlan, PublishPlan,
+    SandboxPlan, ScratchPlan, SecretPlan, ServicePlan, SharePlan, SkillMode, SshAgentPlan,
+    TaskPlan, Vm, VolumePlan, named_enum,
 };
 use box_digest::Digest;
 use serde::{Deserialize, Serialize};
@@ -75,6 +75,15 @@ pub struct Boxfile {
     pub caps: Vec<CapPlan>,
     /// The policy for the commands that the agent runs; the lists of paths are sorted.
     pub sandbox: Option<SandboxPlan>,
+    /// The directory of agent definitions, relative to the main Boxfile's directory. It is one of the agent's files, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agents_dir: Option<Spanned<String>>,
+    /// The MCP servers that the agent uses, sorted by name. Each span is that of the program or URL.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub mcp: Vec<Spanned<McpPlan>>,
+    /// The programs that the agent runs at events, each event once, sorted by the event's name. Each span is that of the program.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<Spanned<HookPlan>>,
     /// The limits of the phases of a start in milliseconds: never 0, and none above `total`. `total` is always set, by
     /// default to 5000, or to 3000 for a box without an image.
     pub budget: Budget,
@@ -93,6 +102,11 @@ impl Boxfile {
                 "the model has neither maps with other keys than texts nor floats: {error}"
             )
         })
+    }
+
+    /// Returns whether the agent has a configuration to read: MCP servers, agent definitions or hooks.
+    pub fn has_agent_config(&self) -> bool {
+        self.agents_dir.is_some() || !self.mcp.is_empty() || !self.hooks.is_empty()
     }
 
     /// Returns the declaration of a component. `None` if the box has no business application.

@@ -16,7 +16,7 @@ const MAX_REPEATS: usize = 8;
 
 /// Names that other tools use, and the declarations of a Boxfile with the same meaning. Typing errors are found without
 /// this list.
-const SYNONYMS: [(&str, &str); 18] = [
+const SYNONYMS: [(&str, &str); 20] = [
     ("cmd", "args"),
     ("command", "args"),
     ("environment", "env"),
@@ -35,6 +35,8 @@ const SYNONYMS: [(&str, &str); 18] = [
     ("name", "box"),
     ("copy", "file"),
     ("deny", "forbid"),
+    ("mcpservers", "mcp"),
+    ("mcp_servers", "mcp"),
 ];
 
 /// The declarations of a block that is being read.

@@ -12,7 +12,7 @@ use crate::parse::run::ssh_agent::Others;
 use crate::parse::{Children, Reader, budget, component, layout, read_fields, run, secrets, vm};
 use crate::schema::{self, Declaration};
 use crate::syntax::tree::Node;
-use crate::{Agent, BakedFile, Boxfile, Business, Kernel, Skill, SkillsDir, form};
+use crate::{Agent, BakedFile, Boxfile, Business, Component, Kernel, Skill, SkillsDir, form};
 use diagnostics::{Diagnostic, Sink, Span, Spanned, Syntax};
 
 /// Reads the top-level nodes; returns `None` if a required declaration is missing or cannot be
@@ -29,7 +29,13 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, reach: &Reach, sink: &Sink) -
     let others = Others { components: [agent, business], services: &services, secrets: &declared };
     let ssh_agent = run::ssh_agent::read(&top, &others);
     secrets::check([agent, business], top.one(&schema::TASK), &declared, sink);
-    let (agent, agent_memory) = component::agent(agent, sink);
+    let [servers, hooks] = [&schema::MCP, &schema::HOOK].map(|it| top.many(it));
+    secrets::check_programs(&servers, &hooks, sink);
+    let network = run::network::read(&top);
+    let mode = network.mode;
+    let mcp = run::mcp::read(&top, &network, &declared);
+    let (mut agent, agent_memory) = component::agent(agent, sink);
+    let agents_dir = run::agents::read(&top, agent.as_mut());
     let (business, business_memory) = component::business(business, sink);
     let skills_dir =
         Reader::sole(&top, &schema::SKILLS, |it| read_fields!(it => SkillsDir { dir, mode }));
@@ -39,17 +45,17 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, reach: &Reach, sink: &Sink) -
     let volumes = run::mounts::volumes(&top);
     let files = files(agent.as_ref(), business.as_ref());
     let (secrets, disks) = (&declared, &scratch);
-    run::mounts::check_apart(
-        &Placed {
-            shares: &shares,
-            volumes: &volumes,
-            disks,
-            secrets,
-            ssh_agent: ssh_agent.as_ref(),
-            files,
-        },
-        sink,
-    );
+    let placed = Placed {
+        shares: &shares,
+        volumes: &volumes,
+        disks,
+        secrets,
+        ssh_agent: ssh_agent.as_ref(),
+        files,
+    };
+    run::mounts::check_apart(&placed, sink);
+    let parsed = components(agent.as_ref(), business.as_ref());
+    parsed.for_each(|it| run::mounts::check_workdir(it, &placed, sink));
     checkout.components(agent.as_ref(), business.as_ref());
     checkout.skills(skills_dir.as_ref(), &skills);
     // A box without an image has a lower default limit.
@@ -71,7 +77,7 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, reach: &Reach, sink: &Sink) -
         volumes,
         scratch,
         disk_bytes: run::mounts::disk(&top),
-        network: run::network::read(&top),
+        network,
         publish: run::publish::read(&top),
         secrets: run::service::secrets(declared, &services, sink),
         services: services.into_iter().map(Service::plan).collect(),
@@ -83,13 +89,17 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, reach: &Reach, sink: &Sink) -
             |it| read_fields!(it => LogsPlan { stdout, stderr, events, atif }),
         ),
         caps: run::cap::read(&top),
-        sandbox: run::sandbox::read(&top),
+        sandbox: run::sandbox::read(&top, mode),
+        agents_dir,
+        mcp,
+        hooks: run::hook::read(&top),
         budget: budget::read(&top, total),
         kernel: Reader::sole(&top, &schema::KERNEL, read_kernel),
         name: name?,
         agent: agent?,
         business,
     };
+    run::task::check_workdir(&boxfile, sink);
     is_whole(&boxfile).then_some(boxfile)
 }
 
@@ -108,10 +118,17 @@ fn files<'b>(
     agent: Option<&'b Agent>,
     business: Option<&'b Business>,
 ) -> Vec<(Scope, &'b BakedFile)> {
+    let files = |(scope, it): (_, &'b Component)| it.files.iter().map(move |file| (scope, file));
+    components(agent, business).flat_map(files).collect()
+}
+
+/// Returns the components, each with the scope that means it alone.
+fn components<'b>(
+    agent: Option<&'b Agent>,
+    business: Option<&'b Business>,
+) -> impl Iterator<Item = (Scope, &'b Component)> {
     let agent = agent.map(|it| (Scope::Agent, &it.component));
-    let business = business.map(|it| (Scope::Business, &it.component));
-    let components = agent.into_iter().chain(business);
-    components.flat_map(|(scope, it)| it.files.iter().map(move |file| (scope, file))).collect()
+    agent.into_iter().chain(business.map(|it| (Scope::Business, &it.component)))
 }
 
 /// Returns whether each component has an image or a binary. If not, an error was already reported.

@@ -48,6 +48,40 @@ pub(super) fn check(
     for prop in task.into_iter().flat_map(|task| &task.props) {
         check_words(&prop.name.value, std::slice::from_ref(&prop.value), None, sink);
     }
+    let is_verification = |it: &&Node| it.name.value == schema::VERIFY.name;
+    let inner = task.into_iter().flat_map(|task| task.children());
+    for command in inner.filter(is_verification) {
+        check_words(&command.name.value, &command.args, None, sink);
+    }
+}
+
+/// Reports every secret that an MCP server or a hook has as a plain value.
+pub(super) fn check_programs(servers: &[&Node], hooks: &[&Node], sink: &Sink) {
+    for server in servers {
+        for variable in of(server, &schema::MCP_ENV).filter(is_leak) {
+            sink.report(plain_value(variable, server.syntax));
+        }
+        let names = [schema::MCP_COMMAND.name, schema::MCP_URL.name];
+        let is_command = |it: &&Node| names.contains(&&*it.name.value);
+        for command in server.children().iter().filter(is_command) {
+            check_words(&command.name.value, &command.args, None, sink);
+        }
+    }
+    for hook in hooks {
+        check_words(&hook.name.value, hook.args.get(1..).unwrap_or_default(), None, sink);
+    }
+}
+
+/// Returns the error of a variable of an MCP server that looks like a secret.
+fn plain_value(variable: Variable<'_>, syntax: Syntax) -> Diagnostic {
+    let Variable { name, span, value, .. } = variable;
+    let span = value.map_or(span, |it| it.span);
+    let error = DECLARATION_ERRORS.about("plain-secret", &rules::plain_secret(name), span);
+    error.hiding(span).with_help(format!(
+        "declare it by name alone at the top level, {}, and name it in the block: `{}` ({PASSED})",
+        declaration(syntax, name, None),
+        form::declaration(syntax, schema::MCP_SECRET.name, &format!("\"{name}\"")),
+    ))
 }
 
 /// Reports the first variable beyond the limit of variables that may be given at launch, and the first secret beyond

@@ -3,7 +3,7 @@
 use box_contract::rules::{
     MAX_BYTES, MAX_CPU_WEIGHT, MAX_FILES, MAX_PIDS, MAX_VM_MIB, MIN_ADDRESS_SPACE,
 };
-use box_contract::{Limits, Namespaces, Restart};
+use box_contract::{Limits, Namespaces, Restart, SystemDirectories};
 
 use super::DefaultValue::{Number, Size, Truth, Word};
 use super::{Count, Declaration, Kind, default_prop, dependent_prop, prop, required_prop};
@@ -51,6 +51,7 @@ pub(crate) static AGENT: Declaration = Declaration::new("agent")
         &FILE,
         &WORKDIR,
         &USER,
+        &SYSTEM,
         &PORT,
         &HEALTH,
         &TOOLS,
@@ -73,6 +74,7 @@ pub(crate) static BUSINESS: Declaration = Declaration::new("business").with_chil
     &FILE,
     &WORKDIR,
     &USER,
+    &SYSTEM,
     &AUTOSTART,
     &HEALTH,
     &NAMESPACES,
@@ -122,6 +124,11 @@ pub(crate) static FILE: Declaration = Declaration::keyed("file", "path", Kind::B
 pub(crate) static WORKDIR: Declaration = Declaration::one("workdir", "path", Kind::WorkDir);
 
 pub(crate) static USER: Declaration = Declaration::one("user", "user", Kind::User);
+
+pub(crate) static SYSTEM: Declaration = Declaration::one("system", "access", SYSTEM_ACCESS);
+
+const SYSTEM_ACCESS: Kind =
+    Kind::OneOf(&[SystemDirectories::Writable.name(), SystemDirectories::ReadOnly.name()]);
 
 pub(crate) static PORT: Declaration = Declaration::one("port", "number", Kind::PORT);
 

@@ -114,11 +114,6 @@ impl Declaration {
         Self { merge: Merge::Replace, ..self }
     }
 
-    /// Marks the declaration as refused by today's launcher.
-    const fn enforced_later(self) -> Self {
-        Self { enforced: Enforced::Later, ..self }
-    }
-
     /// Marks the declaration as refused by today's launcher, except for its part `now`.
     const fn enforced_partly(self, now: &'static str) -> Self {
         Self { enforced: Enforced::Partly(now), ..self }
@@ -176,8 +171,6 @@ pub(crate) enum Enforced {
     Now,
     /// The launcher refuses to start a box that has the declaration, except for a part of it. The value describes what works.
     Partly(&'static str),
-    /// The launcher refuses to start a box that has the declaration.
-    Later,
 }
 
 /// A value of a declaration without `name=` in front of it.
@@ -280,6 +273,8 @@ pub(crate) enum Kind {
     SocketUrl,
     /// The URL of an HTTP API.
     ServiceUrl,
+    /// The URL of an MCP server.
+    McpUrl,
     /// The name of a header line with a credential.
     Header,
     /// The text before a credential in a header line.

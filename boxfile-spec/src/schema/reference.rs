@@ -10,10 +10,6 @@ const BEGINNING: &str = include_str!("prose/beginning.md");
 const MERGING: &str = include_str!("prose/merging.md");
 const DECLARATIONS: &str = include_str!("prose/declarations.md");
 
-/// The note on a declaration that today's launcher does not enforce.
-const LATER: &str = "> Not yet enforced: it is checked and carried into the box, and today's launcher \
-    refuses to start a box that asks for it.";
-
 /// Returns the reference of the language for its users, as Markdown.
 ///
 /// `docs/boxfile.md` is this text; `cargo xtask docs` writes it.
@@ -35,7 +31,6 @@ fn overview() -> String {
         let today = match declaration.enforced {
             Enforced::Now => "works",
             Enforced::Partly(now) => now,
-            Enforced::Later => "refused at launch",
         };
         vec![link(declaration), declaration.summary().to_owned(), today.to_owned()]
     });
@@ -48,7 +43,6 @@ fn section(place: &SchemaPlace) -> String {
     let level = if place.blocks.is_empty() { "###" } else { "####" };
     let mut parts = vec![format!("{level} {}", title(place)), declaration.summary().to_owned()];
     parts.extend(Some(declaration.details()).filter(|it| !it.is_empty()).map(str::to_owned));
-    parts.extend((declaration.enforced == Enforced::Later).then(|| LATER.to_owned()));
     parts.push(format!("```kdl\n{}\n```", declaration.example(Syntax::Kdl)));
     parts.push(format!("```toml\n{}\n```", declaration.example(Syntax::Toml)));
     parts.extend(values(declaration));

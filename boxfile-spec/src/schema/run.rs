@@ -1,12 +1,12 @@
 //! Declarations for the run of a box, and for the policy of its commands.
 
-use box_contract::NetworkLimits;
-use box_contract::defaults::MAX_OUTPUT_BYTES;
+use box_contract::defaults::{ASK_TIMEOUT_SECONDS, MAX_OUTPUT_BYTES};
 use box_contract::network::USUAL_PORTS;
 use box_contract::rules::{
     MAX_CONNECTIONS, MAX_NAMES, MAX_RATE, MAX_SCRATCH_BYTES, MIN_DISK_BYTES, MIN_RATE,
     MIN_SCRATCH_BYTES,
 };
+use box_contract::{HookEvent, NetworkLimits};
 
 use super::DefaultValue::{Duration, Number, Size, Truth, Word};
 use super::{
@@ -111,6 +111,38 @@ pub(crate) static ALLOW_REQUEST: Declaration =
     Declaration::some("allow", ["request", "requests"], Kind::Request)
         .with_count(Count::Repeatable);
 
+pub(crate) static MCP: Declaration = Declaration::keyed("mcp", "name", Kind::Name)
+    .with_children(&[&MCP_COMMAND, &MCP_URL, &MCP_ENV, &MCP_SECRET, &MCP_HEADER]);
+
+pub(crate) static MCP_COMMAND: Declaration =
+    Declaration::one("command", "program", Kind::NonEmptyText).with_rest("arguments", Kind::Text);
+
+pub(crate) static MCP_URL: Declaration = Declaration::one("url", "address", Kind::McpUrl);
+
+pub(crate) static MCP_ENV: Declaration = Declaration {
+    variables: Some("Each property is a variable, and its value is a string."),
+    ..Declaration::new("env").with_count(Count::Repeatable)
+};
+
+pub(crate) static MCP_SECRET: Declaration =
+    Declaration::some("secret", ["name", "names"], Kind::Variable).with_count(Count::Repeatable);
+
+pub(crate) static MCP_HEADER: Declaration = Declaration::keyed("header", "name", Kind::Header)
+    .with_props(&[required_prop("secret", Kind::Variable), prop("prefix", Kind::HeaderPrefix)]);
+
+pub(crate) static HOOK: Declaration =
+    Declaration::keyed("hook", "event", HOOK_EVENT).with_rest("command", Kind::Text).replacing();
+
+const HOOK_EVENT: Kind = Kind::OneOf(&[
+    HookEvent::SessionStart.name(),
+    HookEvent::SessionEnd.name(),
+    HookEvent::BeforeTool.name(),
+    HookEvent::AfterTool.name(),
+    HookEvent::BeforeCommand.name(),
+    HookEvent::AfterCommand.name(),
+    HookEvent::BeforeCompleted.name(),
+]);
+
 pub(crate) static SSH_AGENT: Declaration = Declaration::new("ssh-agent")
     .with_props(&[default_prop("component", SCOPE, Word("agent"))])
     .replacing();
@@ -123,7 +155,19 @@ pub(crate) static TASK: Declaration = Declaration::new("task")
         prop("input", Kind::Json),
         prop("timeout", Kind::Duration),
     ])
-    .with_children(&[&TAGS]);
+    .with_children(&[&TAGS, &VERIFY]);
+
+pub(crate) static VERIFY: Declaration = Declaration::one("verify", "program", Kind::NonEmptyText)
+    .with_rest("arguments", Kind::Text)
+    .with_props(&[
+        dependent_prop(
+            "component",
+            Kind::OneOf(&["agent", "business"]),
+            "{}; {} if the box has no `business`",
+            &[Word("business"), Word("agent")],
+        ),
+        default_prop("timeout", Kind::Duration, Duration(600_000)),
+    ]);
 
 pub(crate) static TAGS: Declaration = Declaration::list("tags", "tags", Kind::NonEmptyText);
 
@@ -157,9 +201,9 @@ pub(crate) static SANDBOX: Declaration = Declaration::new("sandbox")
             &[],
         ),
         default_prop("max-output", Kind::size(1, GIB), Size(MAX_OUTPUT_BYTES)),
+        default_prop("ask-timeout", Kind::Seconds, Duration(ASK_TIMEOUT_SECONDS as u64 * 1000)),
     ])
-    .with_children(&[&WRITABLE, &DENY_READ, &DENY_WRITE, &ALLOW, &ASK, &FORBID])
-    .enforced_later();
+    .with_children(&[&WRITABLE, &DENY_READ, &DENY_WRITE, &ALLOW, &ASK, &FORBID]);
 
 pub(crate) static WRITABLE: Declaration = Declaration::list("writable", "paths", Kind::GuestPath);
 pub(crate) static DENY_READ: Declaration = Declaration::list("deny-read", "paths", Kind::GuestPath);

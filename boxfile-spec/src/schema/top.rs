@@ -5,8 +5,8 @@ use box_contract::{Platform, SkillMode};
 
 use super::DefaultValue::{Duration, Number, Size, Word};
 use super::{
-    AGENT, BUSINESS, CAP, Count, DISK, Declaration, Kind, LOGS, MAX_MEMORY, NETWORK, PUBLISH,
-    SANDBOX, SCRATCH, SECRET, SERVICE, SHARE, SSH_AGENT, TASK, VOLUME, default_prop,
+    AGENT, BUSINESS, CAP, Count, DISK, Declaration, HOOK, Kind, LOGS, MAX_MEMORY, MCP, NETWORK,
+    PUBLISH, SANDBOX, SCRATCH, SECRET, SERVICE, SHARE, SSH_AGENT, TASK, VOLUME, default_prop,
     dependent_prop, optional, prop, required_prop,
 };
 use crate::ConflictPolicy;
@@ -27,9 +27,9 @@ pub(crate) const BINARY_TOTAL_MS: u64 = 3000;
 
 /// The declarations of a file, in the order in which the reference explains them.
 pub(crate) static TOP: &[&Declaration] = &[
-    &BOX, &EXTENDS, &PLATFORM, &AGENT, &BUSINESS, &SKILL, &SKILLS, &VM, &LAYOUT, &CONFLICT, &SHARE,
-    &VOLUME, &SCRATCH, &DISK, &NETWORK, &PUBLISH, &SECRET, &SERVICE, &SSH_AGENT, &TASK, &LOGS,
-    &CAP, &SANDBOX, &BUDGET, &KERNEL, &PROFILE,
+    &BOX, &EXTENDS, &PLATFORM, &AGENT, &BUSINESS, &SKILL, &SKILLS, &AGENTS, &MCP, &HOOK, &VM,
+    &LAYOUT, &CONFLICT, &SHARE, &VOLUME, &SCRATCH, &DISK, &NETWORK, &PUBLISH, &SECRET, &SERVICE,
+    &SSH_AGENT, &TASK, &LOGS, &CAP, &SANDBOX, &BUDGET, &KERNEL, &PROFILE,
 ];
 
 pub(crate) static BOX: Declaration =
@@ -54,6 +54,9 @@ pub(crate) static SKILLS: Declaration = Declaration::new("skills").with_props(&[
     required_prop("dir", Kind::Path),
     default_prop("mode", SKILL_MODE, Word(SkillMode::Baked.name())),
 ]);
+
+pub(crate) static AGENTS: Declaration =
+    Declaration::new("agents").with_props(&[required_prop("dir", Kind::BakedPath)]);
 
 pub(crate) static VM: Declaration = Declaration::new("vm").with_props(&[
     default_prop("cpus", Kind::count_to(MAX_CPUS as u64), Number(DEFAULT_CPUS as u64)),
@@ -99,7 +102,7 @@ pub(crate) static KERNEL: Declaration = Declaration::new("kernel")
 
 pub(crate) static PROFILE: Declaration = Declaration::keyed("profile", "name", Kind::Name)
     .with_children(&[
-        &PLATFORM, &AGENT, &BUSINESS, &SKILL, &SKILLS, &VM, &LAYOUT, &CONFLICT, &SHARE, &VOLUME,
-        &SCRATCH, &DISK, &NETWORK, &PUBLISH, &SECRET, &SERVICE, &SSH_AGENT, &TASK, &LOGS, &CAP,
-        &SANDBOX, &BUDGET, &KERNEL,
+        &PLATFORM, &AGENT, &BUSINESS, &SKILL, &SKILLS, &AGENTS, &MCP, &HOOK, &VM, &LAYOUT,
+        &CONFLICT, &SHARE, &VOLUME, &SCRATCH, &DISK, &NETWORK, &PUBLISH, &SECRET, &SERVICE,
+        &SSH_AGENT, &TASK, &LOGS, &CAP, &SANDBOX, &BUDGET, &KERNEL,
     ]);

@@ -40,6 +40,7 @@ impl Kind {
             Self::Sha256 => ("a sha256", "sha256"),
             Self::SocketUrl => ("a ws or wss URL", "socket-url"),
             Self::ServiceUrl => ("an https URL", "filled"),
+            Self::McpUrl => ("an https URL, or an http URL of the loopback", "filled"),
             Self::Header => ("the name of a header", "filled"),
             Self::HeaderPrefix => ("a string of printable ASCII", "text"),
             Self::Request => ("a method and a path", "filled"),
@@ -86,6 +87,9 @@ impl Merge {
     const fn description(self, count: Count) -> &'static str {
         match (self, count) {
             (Self::Replace, Count::Repeatable) => "Those of the base file are kept.",
+            (Self::Replace, Count::Keyed) => {
+                "Merges with the base file; a declaration overrides the base's with the same first argument."
+            }
             (Self::Replace, _) => "Overrides the base file.",
             (Self::Combine, Count::Keyed) => {
                 "Merges with the base file; declarations with the same first argument are combined."

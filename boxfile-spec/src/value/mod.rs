@@ -6,7 +6,7 @@ mod service;
 
 use box_contract::SkillMode;
 use box_contract::rules::{
-    RequestRule, check_user, host_and_port, is_credential_header, is_credential_prefix,
+    McpUrl, RequestRule, check_user, host_and_port, is_credential_header, is_credential_prefix,
     is_grpc_service, is_label, is_request_path,
 };
 use box_digest::Digest;
@@ -74,6 +74,10 @@ impl Read for String {
             }
             Kind::SocketUrl => url(value, name, &["wss", "ws"]),
             Kind::ServiceUrl => service::url(value, name),
+            Kind::McpUrl => {
+                let url = url(value, name, &["https", "http"])?;
+                fitting(value, &url, |it| McpUrl::parse(it).is_some(), "url")
+            }
             Kind::Header => {
                 let lower = text(value, name)?.to_ascii_lowercase();
                 fitting(value, &lower, is_credential_header, "header")
@@ -153,10 +157,10 @@ macro_rules! choices {
 }
 
 choices!(box_contract::Access, box_contract::AgentKind, box_contract::Layout);
-choices!(box_contract::ComponentName);
+choices!(box_contract::ComponentName, box_contract::HookEvent);
 choices!(box_contract::NetworkMode, box_contract::Platform, box_contract::Restart);
 choices!(box_contract::SandboxFallback, box_contract::SandboxPreset, box_contract::Scope);
-choices!(crate::ConflictPolicy);
+choices!(box_contract::SystemDirectories, crate::ConflictPolicy);
 
 /// Reads the words of a Boxfile, `bake` and `mount`. The serde names are the words of a plan; they differ, and must not
 /// change because digests cover them.

@@ -80,6 +80,7 @@ network "filtered" {
 secret "API_KEY" path="/run/secrets/api-key"
 task "refactor-1" type="code" description="Split the parser" timeout="600s" input="{\"a\": [1]}" {
     tags "parser" "cleanup"
+    verify "npm" "test" component="business" timeout="5m"
 }
 logs atif=#false
 service "model" to="https://model.example.com"
@@ -186,6 +187,7 @@ description = "Split the parser"
 timeout = "600s"
 input = '{"a": [1]}'
 tags = ["parser", "cleanup"]
+verify = { program = "npm", arguments = ["test"], component = "business", timeout = "5m" }
 
 [service.model]
 to = "https://model.example.com"

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+pub mod agents;
 pub mod dotenv;
 pub mod files;
 pub mod skill;

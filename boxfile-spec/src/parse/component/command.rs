@@ -12,7 +12,7 @@ use diagnostics::{Diagnostic, Spanned, Syntax, in_quotes};
 const MAX_WORDS: usize = 4;
 
 /// Reads the program, which is required, and its arguments.
-pub(super) fn entrypoint(reader: &mut Reader<'_>) -> Option<Spanned<Vec<String>>> {
+pub(in crate::parse) fn entrypoint(reader: &mut Reader<'_>) -> Option<Spanned<Vec<String>>> {
     let program = reader.first::<Spanned<String>>();
     let args = reader.rest();
     let Spanned { value, span } = program?;

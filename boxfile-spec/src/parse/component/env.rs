@@ -90,7 +90,8 @@ pub(super) fn read(children: &Children<'_>) -> Variables {
     read
 }
 
-fn assigned(prop: &Prop, sink: &Sink) -> Option<(String, String)> {
+/// Reads a variable that is written as a property.
+pub(in crate::parse) fn assigned(prop: &Prop, sink: &Sink) -> Option<(String, String)> {
     let name = &prop.name.value;
     sink.check(rules::check_variable(name, prop.name.span))?;
     let value = sink.check(value::text(&prop.value, name))?;

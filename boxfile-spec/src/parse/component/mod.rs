@@ -1,7 +1,7 @@
 //! `agent { … }` and `business { … }`.
 
 mod capabilities;
-mod command;
+pub(super) mod command;
 pub(super) mod env;
 mod file;
 mod health;
@@ -104,6 +104,7 @@ fn common(
         limits,
         rlimits,
         capabilities,
+        system: Reader::sole(children, &schema::SYSTEM, Reader::first).unwrap_or_default(),
     };
     (component, memory)
 }

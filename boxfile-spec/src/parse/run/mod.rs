@@ -1,6 +1,9 @@
 //! Declarations for the run of a box.
 
+pub(super) mod agents;
 pub(super) mod cap;
+pub(super) mod hook;
+pub(super) mod mcp;
 pub(super) mod mounts;
 pub(super) mod network;
 pub(super) mod publish;

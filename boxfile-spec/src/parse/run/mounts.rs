@@ -2,16 +2,17 @@
 
 use std::collections::HashSet;
 
-use box_contract::plan::SSH_AGENT_SOCKET;
+use box_contract::plan::{SSH_AGENT_SOCKET, system_part};
 use box_contract::rules::{MountKind, excludes};
-use box_contract::{Scope, ScratchPlan, SharePlan, SshAgentPlan, VolumePlan};
+use box_contract::{Scope, ScratchPlan, SharePlan, SshAgentPlan, SystemDirectories, VolumePlan};
 
+use crate::errors::DECLARATION_ERRORS;
 use crate::parse::run::scope;
 use crate::parse::run::secret::Secret;
 use crate::parse::{Children, Reader, read_fields};
 use crate::rules::reserved_place;
 use crate::schema::{self, Declaration};
-use crate::{BakedFile, Share, rules, value};
+use crate::{BakedFile, Component, Share, rules, value};
 use diagnostics::{Diagnostic, Sink, Span, Spanned};
 use safe_text::quote;
 
@@ -122,8 +123,10 @@ impl<'b> Placed<'b> {
             let kind = (MountKind::Socket, &schema::SSH_AGENT);
             add(SSH_AGENT_SOCKET, *span, agent.scope, kind);
         }
-        for (scope, BakedFile { to, .. }) in &self.files {
-            add(&to.value, to.span, *scope, (MountKind::Baked, &schema::FILE));
+        for (scope, BakedFile { path, to, .. }) in &self.files {
+            // The path in the box of agent definitions is not written in the file.
+            let of = if path.span == to.span { &schema::AGENTS } else { &schema::FILE };
+            add(&to.value, to.span, *scope, (MountKind::Baked, of));
         }
         // The error about a reserved path is already reported.
         places.retain(|place| reserved_place(place.path).is_none());
@@ -158,6 +161,26 @@ pub(in crate::parse) fn check_apart(placed: &Placed<'_>, sink: &Sink) {
                 Some(_) => {}
             }
         }
+    }
+}
+
+/// Reports a working directory in which no program could write, because it is in a read-only system and on no mount. The working
+/// directory of an image is checked when the box is built.
+pub(in crate::parse) fn check_workdir(
+    (scope, component): (Scope, &Component),
+    placed: &Placed<'_>,
+    sink: &Sink,
+) {
+    let Some(workdir) = &component.workdir else { return };
+    let places = placed.places();
+    let is_mount =
+        |it: &&DeclaredPath<'_>| matches!(it.kind, MountKind::Mount | MountKind::Scratch);
+    let seen = |it: &&DeclaredPath<'_>| it.scope == scope || it.scope == Scope::Both;
+    let mounts = places.iter().filter(is_mount).filter(seen).map(|it| it.path);
+    let is_read_only = component.system == SystemDirectories::ReadOnly;
+    if is_read_only && system_part(&workdir.value, mounts).is_some() {
+        let path = quote(&workdir.value);
+        sink.report(DECLARATION_ERRORS.about("system-workdir", &path, workdir.span));
     }
 }
 

@@ -1,9 +1,9 @@
-//! `sandbox "PRESET" …`: the policy for the commands that the agent runs.
+//! `sandbox "PRESET" …`: the policy for commands.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-use box_contract::{SandboxFallback, SandboxPlan, SandboxPreset};
+use box_contract::{NetworkMode, SandboxFallback, SandboxPlan, SandboxPreset};
 
 use crate::errors::DECLARATION_ERRORS;
 use crate::parse::{Children, Reader, names};
@@ -11,13 +11,17 @@ use crate::{rules, schema};
 use diagnostics::{Diagnostic, Sink, Span, Spanned};
 use safe_text::quote;
 
-/// Reads the policy.
-pub(in crate::parse) fn read(top: &Children<'_>) -> Option<SandboxPlan> {
+/// Reads the policy of a box with this network.
+pub(in crate::parse) fn read(top: &Children<'_>, network: NetworkMode) -> Option<SandboxPlan> {
     let (node, sink) = (top.one(&schema::SANDBOX)?, top.sink());
     let mut reader = Reader::new(node, &schema::SANDBOX, sink);
     let preset = reader.first();
+    if preset == Some(SandboxPreset::Default) && network == NetworkMode::Shared {
+        sink.report(DECLARATION_ERRORS.at("sandbox-shared", node.name.span));
+    }
     let fallback = reader.optional("fallback");
     let max_output_bytes = reader.value("max-output");
+    let ask_timeout_seconds = reader.value("ask-timeout");
     let children = reader.children();
     let list = |it| Reader::sole(&children, it, Reader::rest).unwrap_or_default();
     let paths = [&schema::WRITABLE, &schema::DENY_READ, &schema::DENY_WRITE].map(list);
@@ -29,6 +33,7 @@ pub(in crate::parse) fn read(top: &Children<'_>) -> Option<SandboxPlan> {
     let [writable, deny_read, deny_write] = paths.map(|it| names::unique(plain(it)));
     let [allow, ask, forbid] = patterns.map(plain);
     let (preset, max_output_bytes) = (preset?, max_output_bytes?);
+    let ask_timeout_seconds = ask_timeout_seconds?;
     let fallback = fallback.unwrap_or(match preset {
         SandboxPreset::Development => SandboxFallback::Warn,
         SandboxPreset::Default | SandboxPreset::Ci => SandboxFallback::Strict,
@@ -37,6 +42,7 @@ pub(in crate::parse) fn read(top: &Children<'_>) -> Option<SandboxPlan> {
         preset,
         fallback,
         max_output_bytes,
+        ask_timeout_seconds,
         writable,
         deny_read,
         deny_write,

@@ -67,7 +67,7 @@ fn read_one(node: &Node, top: &Children<'_>) -> Option<Service> {
 }
 
 /// Reads a header line, and the span of its secret.
-fn header(reader: &mut Reader<'_>) -> Option<(CredentialPlan, Spanned<String>)> {
+pub(super) fn header(reader: &mut Reader<'_>) -> Option<(CredentialPlan, Spanned<String>)> {
     let name = reader.first();
     let secret: Option<Spanned<String>> = reader.value("secret");
     let prefix: Option<String> = reader.optional("prefix");

@@ -29,6 +29,11 @@ fn in_place(place: &SchemaPlace, text: &str) -> String {
         Some("cap") => block("cap nostr"),
         Some("service") => block("service a to=\"https://a.example\""),
         Some("sandbox") => block("sandbox ci"),
+        Some("mcp") => match place.declaration.name {
+            "header" => format!("mcp m {{\nurl \"http://127.0.0.1:1\"\n{text}\n}}"),
+            "env" | "secret" => format!("mcp m {{\ncommand \"/m\"\n{text}\n}}"),
+            _ => block("mcp m"),
+        },
         Some(component) => block(component),
     };
     let top = place.blocks.first().unwrap_or(&place.declaration).name;
@@ -40,6 +45,8 @@ fn in_place(place: &SchemaPlace, text: &str) -> String {
         "box" => "",
         // The capability `http` needs a service.
         "cap" => "box b\nservice own to=\"https://own.example\"",
+        // A secret of a server is declared.
+        "mcp" => "box b\nsecret MCP_TOKEN",
         _ => "box b",
     };
     format!(

@@ -227,7 +227,10 @@ impl Maker<'_> {
                 }
             }
         }
-        if first.is_none() && !rest.is_empty() && self.declaration.first.is_some() {
+        // The key of its table is the first argument of a keyed declaration.
+        let needs_first =
+            self.declaration.first.is_some() && self.declaration.count != Count::Keyed;
+        if first.is_none() && !rest.is_empty() && needs_first {
             if !std::mem::replace(&mut node.broken, true) {
                 self.report_no_first(node);
             }

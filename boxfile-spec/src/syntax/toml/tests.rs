@@ -11,7 +11,7 @@ use diagnostics::{Diagnostic, Source, Syntax};
 
 /// The beginning of each block in KDL and in TOML, with the required parts of the block: the
 /// declaration's name, the KDL text, the TOML header, and the TOML lines below the header.
-const BLOCKS: [(&str, &str, &str, &str); 8] = [
+const BLOCKS: [(&str, &str, &str, &str); 9] = [
     ("agent", "agent {", "agent", ""),
     ("business", "business {", "business", ""),
     ("network", "network \"filtered\" {", "network", "mode = \"filtered\""),
@@ -29,12 +29,13 @@ const BLOCKS: [(&str, &str, &str, &str); 8] = [
         "service.s",
         "to = \"https://a.example\"",
     ),
+    ("mcp", "mcp \"m\" {", "mcp.m", ""),
     ("profile", "profile \"ci\" {", "profile.ci", ""),
 ];
 
 /// The base file of every example. It has the declarations that an example lacks to be complete.
 const BASE: &str = "box \"b\"\nagent { image \"oci:i\"; }\nbusiness { image \"oci:j\"; }\nlayout \"merged\"\n\
-                    service \"own\" to=\"https://own.example\"\n";
+                    service \"own\" to=\"https://own.example\"\nsecret \"MCP_TOKEN\"\n";
 
 /// The example of a declaration, inside the blocks that it needs, in both syntaxes.
 struct Example {
@@ -50,11 +51,16 @@ impl Example {
             .map(|block| BLOCKS.iter().find(|(name, ..)| *name == block.name).unwrap())
             .collect();
         let open: String = blocks.iter().map(|(_, open, ..)| format!("{open}\n")).collect();
-        // `deny` and `limits` require an `allow`.
-        let is_filtered = blocks.last().is_some_and(|(name, ..)| *name == "network");
-        let [allow, also] = match is_filtered && declaration.name != "allow" {
-            true => ["allow \"example.com\"\n", "\nallow = \"example.com\""],
-            false => ["", ""],
+        // `deny` and `limits` require an `allow`, and the other parts of an MCP server its program or URL.
+        let [needed, also] = match (blocks.last().map(|(name, ..)| *name), declaration.name) {
+            (Some("network"), "deny" | "limits") => {
+                ["allow \"example.com\"\n", "\nallow = \"example.com\""]
+            }
+            (Some("mcp"), "env" | "secret") => ["command \"/m\"\n", "\ncommand = \"/m\""],
+            (Some("mcp"), "header") => {
+                ["url \"http://127.0.0.1:1\"\n", "\nurl = \"http://127.0.0.1:1\""]
+            }
+            _ => ["", ""],
         };
         let path = blocks.iter().map(|(_, _, name, _)| *name).collect::<Vec<_>>().join(".");
         let toml = match blocks.last() {
@@ -63,7 +69,7 @@ impl Example {
             Some((.., required)) => format!("[{path}]\n{required}\n{toml}{also}"),
         };
         let close = "}\n".repeat(blocks.len());
-        Self { kdl: format!("{open}{allow}{kdl}\n{close}"), toml }
+        Self { kdl: format!("{open}{needed}{kdl}\n{close}"), toml }
     }
 
     /// Returns the canonical form of the KDL text and of the TOML text; for an invalid text, its

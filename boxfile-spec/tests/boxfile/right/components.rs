@@ -1,6 +1,6 @@
 //! Declarations of the agent and of the business application.
 
-use box_contract::{AgentKind, Limits, Namespaces, Restart, Rlimits};
+use box_contract::{AgentKind, Limits, Namespaces, Restart, Rlimits, SystemDirectories};
 use boxfile_spec::{Agent, Binary, Health};
 
 use super::{MIB, agent, file, good, strings};
@@ -113,6 +113,22 @@ fn user_and_working_directory() {
     let component = agent("workdir \"/work/./x\"\nuser \"app:1000\"").component;
     assert_eq!(component.workdir.unwrap().value, "/work/./x");
     assert_eq!(component.user.map(|user| user.value).as_deref(), Some("app:1000"));
+}
+
+#[test]
+fn a_system_is_writable_unless_it_is_declared_read_only() {
+    let system = |lines: &str| agent(lines).component.system;
+    assert_eq!(system(""), SystemDirectories::Writable);
+    assert_eq!(system("system \"writable\""), SystemDirectories::Writable);
+    assert_eq!(system("system \"read-only\"\nworkdir \"/work\""), SystemDirectories::ReadOnly);
+    let workdir = |access: &str, mount: &str| {
+        let agent =
+            format!("agent {{ image \"oci:i\"; system \"{access}\"; workdir \"/opt/app/src\"; }}");
+        good(&format!("box b\n{agent}\n{mount}\n"));
+    };
+    workdir("writable", "");
+    workdir("read-only", "share \"s\" guest=\"/opt/app\"");
+    workdir("read-only", "volume \"v\" guest=\"/opt/app\"");
 }
 
 /// Covers A3S-83.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use box_contract::{
     AgentKind, Budget, Capabilities, Layout, Limits, Namespaces, NetworkPlan, Restart, Rlimits,
-    SkillMode, Vm,
+    SkillMode, SystemDirectories, Vm,
 };
 use box_contract::{ImageRef, Platform};
 use box_digest::Digest;
@@ -67,6 +67,7 @@ fn component(image: &str, hostname: &str, limits: Limits) -> Component {
         limits,
         rlimits: Rlimits::default(),
         capabilities: Capabilities::default(),
+        system: SystemDirectories::Writable,
     }
 }
 
@@ -130,6 +131,9 @@ fn the_example_in_full() {
         logs: None,
         caps: Vec::new(),
         sandbox: None,
+        agents_dir: None,
+        mcp: Vec::new(),
+        hooks: Vec::new(),
         budget: Budget {
             vmm: None,
             jail: None,

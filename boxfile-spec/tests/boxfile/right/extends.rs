@@ -116,7 +116,7 @@ fn new_conflicts_decide_before_those_of_the_base() {
 fn a_network_is_replaced_as_a_whole() {
     let filter = "allow \"a.example\" port=22; allow \"b.example\"; limits names=1";
     let base = format!("{BASE}network filtered {{ {filter}; }}\nsandbox ci {{ ask x; }}\n");
-    let boxfile = over(&base, "network shared\nsandbox default {\n allow y\n}\n");
+    let boxfile = over(&base, "network shared\nsandbox development {\n allow y\n}\n");
     let shared = NetworkPlan { mode: NetworkMode::Shared, ..NetworkPlan::default() };
     assert_eq!(boxfile.network, shared);
     let own = over(&base, "network filtered {\n allow \"b.example\" port=80\n}\n").network;

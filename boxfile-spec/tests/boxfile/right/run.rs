@@ -2,8 +2,9 @@
 
 use box_contract::Platform;
 use box_contract::{
-    Access, CapPlan, Layout, LogsPlan, NetworkLimits, NetworkMode, PeerPlan, SandboxFallback,
-    SandboxPlan, SandboxPreset, Scope, SecretDelivery, SkillMode, TaskPlan,
+    Access, CapPlan, ComponentName, Layout, LogsPlan, NetworkLimits, NetworkMode, PeerPlan,
+    SandboxFallback, SandboxPlan, SandboxPreset, Scope, SecretDelivery, SkillMode, TaskPlan,
+    VerifyPlan,
 };
 use boxfile_spec::{Conflict, ConflictPolicy};
 
@@ -230,6 +231,76 @@ fn services_have_their_secrets_on_the_host() {
 }
 
 #[test]
+fn the_agent_has_a_configuration() {
+    let boxfile = file(
+        r#"mcp remote {
+            url "https://MCP.example.com/v1/"
+            header "X-Key" secret="KEY"
+            header "authorization" secret="KEY" prefix="Bearer "
+        }
+        mcp github {
+            command "/usr/bin/github-mcp" "--stdio"
+            env LOG_LEVEL="info" A="${HOME}"
+            secret "KEY" "CERT"
+            secret "KEY"
+        }
+        mcp local { url "http://localhost:8931/mcp"; }
+        hook session-end "/h"
+        hook before-command "guard" "--strict"
+        agents dir="./team/agents/"
+        secret KEY
+        secret CERT path="/run/cert" component="both"
+        network filtered { allow "*.example.com"; }"#,
+    );
+    let names: Vec<_> = boxfile.mcp.iter().map(|it| it.value.name.as_str()).collect();
+    assert_eq!(names, ["github", "local", "remote"]);
+    let [github, local, remote] = [0, 1, 2].map(|at| &boxfile.mcp[at].value);
+    assert_eq!(github.argv, ["/usr/bin/github-mcp", "--stdio"]);
+    assert_eq!(github.env, ["A=${HOME}", "LOG_LEVEL=info"]);
+    assert_eq!(github.secrets, ["CERT", "KEY"]);
+    assert_eq!((local.url.as_deref(), local.argv.len()), (Some("http://localhost:8931/mcp"), 0));
+    assert_eq!(remote.url.as_deref(), Some("https://MCP.example.com/v1/"));
+    let headers: Vec<_> = remote.headers.iter().map(|it| (&*it.name, &*it.prefix)).collect();
+    assert_eq!(headers, [("authorization", "Bearer "), ("x-key", "")]);
+    let hooks: Vec<_> =
+        boxfile.hooks.iter().map(|it| (it.value.event.name(), it.value.argv.len())).collect();
+    assert_eq!(hooks, [("before-command", 2), ("session-end", 1)]);
+    assert_eq!(boxfile.agents_dir.as_ref().map(|it| it.value.as_str()), Some("team/agents"));
+    let [definitions] = boxfile.agent.component.files.as_slice() else { panic!() };
+    assert_eq!((&*definitions.path.value, &*definitions.to.value), ("team/agents", "/a3s/agents"));
+    assert_eq!((definitions.mode, &*definitions.owner.value), (Some(0o644), "0:0"));
+    assert!(boxfile.has_agent_config() && !file("").has_agent_config());
+}
+
+#[test]
+fn a_server_is_reached_by_each_network_that_allows_it() {
+    let private = "network filtered { allow \"10.0.0.0/8\" port=8443; }";
+    for (network, url) in [
+        ("network shared", "https://a.example:1"),
+        (private, "https://10.0.0.7:8443/mcp"),
+        ("", "http://127.0.0.1:8931/mcp"),
+        ("network none", "https://[::1]:8931/mcp"),
+    ] {
+        let boxfile = file(&format!("{network}\nmcp m {{ url \"{url}\"; }}"));
+        assert_eq!(boxfile.mcp[0].value.url.as_deref(), Some(url), "{network}");
+    }
+}
+
+#[test]
+fn a_later_file_overrides_a_server_and_a_hook_of_the_same_name() {
+    let base = "agent { image \"oci:i\"; }\nmcp m { command \"/old\" \"x\"; env A=\"1\" B=\"1\"; }\n\
+                mcp other { command \"/o\"; }\nhook session-end \"/old\"\nhook before-tool \"/t\"\n";
+    let main = "extends \"base\"\nbox b\nmcp m { command \"/new\"; env B=\"2\"; }\nhook session-end \"/new\" \"y\"\n";
+    let document = crate::read(&[("Boxfile", main), ("base", base)], None);
+    let boxfile = document.into_result().unwrap();
+    let servers: Vec<_> = boxfile.mcp.iter().map(|it| (&it.value.argv, &it.value.env)).collect();
+    let (m, o) = (strings(&["/new"]), strings(&["/o"]));
+    assert_eq!(servers, [(&m, &strings(&["A=1", "B=2"])), (&o, &Vec::new())]);
+    let hooks: Vec<_> = boxfile.hooks.iter().map(|it| it.value.argv.join(" ")).collect();
+    assert_eq!(hooks, ["/t", "/new y"]);
+}
+
+#[test]
 fn the_ssh_agent_is_for_the_agent_unless_the_boxfile_says_otherwise() {
     let both = "business { image \"oci:i\"; }\n";
     for (lines, scope) in [
@@ -261,8 +332,28 @@ fn a_task() {
         input: Some("{\"b\":[1.50,2],\"a b\":1}".to_owned()),
         tags: strings(&["x", "y"]),
         timeout_seconds: Some(2),
+        verify: None,
     };
     assert_eq!(task, Some(expected));
+}
+
+#[test]
+fn a_task_has_a_verification() {
+    let verified = |more: &str, lines: &str| {
+        let task = "task \"t\" type=\"code\" description=\"Split it\"";
+        file(&format!("{task} {{ {lines}; }}\n{more}")).task.unwrap().verify
+    };
+    let business = "business { image \"oci:images/business\"; }";
+    let (in_agent, in_business) = (ComponentName::Agent, ComponentName::Business);
+    for (more, line, argv, component, timeout_seconds) in [
+        ("", "verify \"npm\" \"test\"", strings(&["npm", "test"]), in_agent, 600),
+        (business, "verify make", strings(&["make"]), in_business, 600),
+        (business, "verify make component=agent timeout=\"1.5s\"", strings(&["make"]), in_agent, 2),
+    ] {
+        let expected = VerifyPlan { argv, component, timeout_seconds };
+        assert_eq!(verified(more, line), Some(expected), "{line}");
+    }
+    assert_eq!(verified("", "tags x"), None);
 }
 
 /// Covers OAN-30 to OAN-32.
@@ -310,14 +401,14 @@ fn every_preset_of_the_command_policy() {
     ] {
         let sandbox = file(&format!("sandbox {word}")).sandbox.unwrap();
         assert_eq!((sandbox.preset, sandbox.fallback), (preset, fallback));
-        assert_eq!(sandbox.max_output_bytes, 10_000_000);
+        assert_eq!((sandbox.max_output_bytes, sandbox.ask_timeout_seconds), (10_000_000, 120));
     }
 }
 
 #[test]
 fn a_command_policy_in_full() {
     let sandbox = file(
-        "sandbox ci fallback=warn max-output=\"1MiB\" {
+        "sandbox ci fallback=warn max-output=\"1MiB\" ask-timeout=\"30s\" {
              writable \"/workspace\" \"/tmp\" \"/tmp\"
              deny-read \"/root\"
              deny-write \"/workspace/.git\"
@@ -330,6 +421,7 @@ fn a_command_policy_in_full() {
         preset: SandboxPreset::Ci,
         fallback: SandboxFallback::Warn,
         max_output_bytes: MIB,
+        ask_timeout_seconds: 30,
         writable: strings(&["/tmp", "/workspace"]),
         deny_read: strings(&["/root"]),
         deny_write: strings(&["/workspace/.git"]),

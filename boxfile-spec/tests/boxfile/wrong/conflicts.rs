@@ -176,6 +176,21 @@ fn a_command_is_allowed_and_forbidden() {
 }
 
 #[test]
+fn a_working_directory_in_a_read_only_system_is_refused() {
+    for path in ["/", "/opt/app", "/usr/../etc", "/var/lib/dpkg"] {
+        let errors = agent_errors(&format!("    system \"read-only\"\n    workdir \"{path}\""));
+        let message = format!(
+            "error: the working directory `{path}` is in the component's system, which is read-only\n"
+        );
+        assert!(errors.starts_with(&message), "{errors}");
+    }
+    // The mount of the other component does not make the directory writable.
+    let lines = "business { image \"oci:j\"; system \"read-only\"; workdir \"/opt/app\"; }\n";
+    let errors = file_errors(&format!("{lines}share \"s\" guest=\"/opt\" component=\"agent\""));
+    assert!(errors.contains("which is read-only"), "{errors}");
+}
+
+#[test]
 fn one_value_has_one_error() {
     assert_snapshot!(agent_errors(r#"    namespaces uts=#false hostname="a.b""#), @r#"
     error: a component without its own `uts` namespace cannot have its own host name

@@ -216,7 +216,7 @@ fn a_name_with_a_colon() {
      6 |   whatever: 1
        |   ^^^^^^^^^ no such declaration here
        |
-       = help: the declarations here are `box`, `extends`, `platform`, `agent`, `business`, `skill`, `skills`, `vm`, `layout`, `conflict`, `share`, `volume`, `scratch`, `disk`, `network`, `publish`, `secret`, `service`, `ssh-agent`, `task`, `logs`, `cap`, `sandbox`, `budget`, `kernel`, `profile`
+       = help: the declarations here are `box`, `extends`, `platform`, `agent`, `business`, `skill`, `skills`, `agents`, `mcp`, `hook`, `vm`, `layout`, `conflict`, `share`, `volume`, `scratch`, `disk`, `network`, `publish`, `secret`, `service`, `ssh-agent`, `task`, `logs`, `cap`, `sandbox`, `budget`, `kernel`, `profile`
     "#);
 }
 
@@ -314,7 +314,7 @@ fn a_property_as_a_declaration_of_its_own() {
      8 | hostname "a b"
        | ^^^^^^^^ no such declaration here
        |
-       = help: the declarations here are `image`, `binary`, `entrypoint`, `args`, `env`, `plain-env`, `env-file`, `file`, `workdir`, `user`, `port`, `health`, `tools`, `namespaces`, `limits`, `rlimits`, `capabilities`
+       = help: the declarations here are `image`, `binary`, `entrypoint`, `args`, `env`, `plain-env`, `env-file`, `file`, `workdir`, `user`, `system`, `port`, `health`, `tools`, `namespaces`, `limits`, `rlimits`, `capabilities`
     "#);
     assert_snapshot!(file_errors("cpus 2\ntotal \"5s\""), @r#"
     error: unknown declaration `cpus`

@@ -1,6 +1,7 @@
 //! Files that are refused, and their messages. An identifier such as A3S-51 is the number of a
 //! feature that a test covers.
 
+mod agent_config;
 mod build;
 mod checkout;
 mod components;

@@ -3,7 +3,7 @@
 
 use insta::assert_snapshot;
 
-use crate::file_errors;
+use crate::{errors, file_errors};
 
 #[test]
 fn two_shares_of_one_name() {
@@ -283,6 +283,37 @@ fn a_task_says_what_it_is() {
     "#);
 }
 
+#[test]
+fn a_verification_has_a_command_and_takes_over_no_directory_of_the_system() {
+    let of = |line: &str| {
+        file_errors(&format!("task \"t\" type=\"code\" description=\"x\" {{\n    {line}\n}}"))
+    };
+    for (line, reason) in [
+        ("verify", "`verify` needs a program"),
+        ("verify \"\"", "`verify` is empty"),
+        ("verify make component=business", "component=\"agent\""),
+        ("verify make timeout=\"10d\"", "`10d` is not a duration"),
+        ("verify make in=agent", "`verify` has no property `in`"),
+        ("verify make\nverify npm", "`verify` is declared twice"),
+    ] {
+        let found = of(line);
+        assert!(found.contains(reason), "{line}: {found}");
+    }
+    let at = |workdir: &str, more: &str| {
+        let agent = format!("agent {{\nimage \"oci:i\"\nworkdir \"{workdir}\"\n}}\n{more}");
+        let task = "task \"t\" type=\"code\" description=\"x\" { verify make; }";
+        format!("box \"b\"\n{agent}\n{task}\n")
+    };
+    for workdir in ["/", "/etc/app", "/usr"] {
+        let found = errors(&at(workdir, ""));
+        let reason = format!("`verify` cannot take over the working directory `{workdir}`");
+        assert!(found.contains(&reason), "{found}");
+    }
+    for (workdir, more) in [("/work", ""), ("/etc/app", "share s guest=\"/etc/app\"")] {
+        boxfile_spec::parse(&at(workdir, more)).unwrap();
+    }
+}
+
 /// Covers OAN-30 to OAN-32.
 #[test]
 fn a_log_is_on_or_off() {
@@ -489,5 +520,22 @@ fn nothing_is_writable_that_is_denied() {
        |     ^^^^ no such declaration here
        |
        = help: did you mean `forbid`?
+    "#);
+}
+
+#[test]
+fn the_default_policy_needs_a_filter() {
+    let errors = |text: &str| {
+        let all = file_errors(text);
+        all.split("\n\n").skip(1).collect::<Vec<_>>().join("\n\n")
+    };
+    assert_snapshot!(errors("network \"shared\"\nsandbox \"default\""), @r#"
+    error: the preset "default" needs a filter, and the network "shared" has none
+      --> Boxfile:4:1
+       |
+     4 | sandbox "default"
+       | ^^^^^^^ for commands, too
+       |
+       = help: write `sandbox "development"`, or `network "filtered"`
     "#);
 }

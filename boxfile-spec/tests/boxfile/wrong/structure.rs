@@ -59,7 +59,7 @@ fn an_unknown_declaration_gets_the_list() {
      4 |     sluice "data"
        |     ^^^^^^ no such declaration here
        |
-       = help: the declarations here are `image`, `binary`, `entrypoint`, `args`, `env`, `plain-env`, `env-file`, `file`, `workdir`, `user`, `port`, `health`, `tools`, `namespaces`, `limits`, `rlimits`, `capabilities`
+       = help: the declarations here are `image`, `binary`, `entrypoint`, `args`, `env`, `plain-env`, `env-file`, `file`, `workdir`, `user`, `system`, `port`, `health`, `tools`, `namespaces`, `limits`, `rlimits`, `capabilities`
     "#);
 }
 

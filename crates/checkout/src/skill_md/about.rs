@@ -55,7 +55,7 @@ pub(super) fn recorded(
 }
 
 /// Joins a text into one line.
-fn line(what: &str, text: &str, span: Span) -> Result<String, Diagnostic> {
+pub(super) fn line(what: &str, text: &str, span: Span) -> Result<String, Diagnostic> {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if line.contains(char::is_control) {
         let message = format!("{what} has a control character");

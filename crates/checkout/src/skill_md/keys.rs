@@ -30,6 +30,8 @@ pub(super) struct Frontmatter {
     pub(super) system_prompt: Value,
     pub(super) requires: Value,
     pub(super) tools: Value<Tool>,
+    /// A key of agent definitions.
+    pub(super) model: Value,
 }
 
 /// A tool of the skill.

@@ -63,10 +63,10 @@ pub(super) fn check(text: &str, frontmatter: &Value<Frontmatter>, directory: &st
 }
 
 /// Checks values, and collects errors and warnings.
-struct Checker<'t> {
-    text: &'t str,
-    errors: Sink,
-    warnings: Sink,
+pub(super) struct Checker<'t> {
+    pub(super) text: &'t str,
+    pub(super) errors: Sink,
+    pub(super) warnings: Sink,
 }
 
 impl Checker<'_> {
@@ -158,7 +158,7 @@ impl Checker<'_> {
 
     /// Warns of keys that are probably misspelt keys of `owner`. Other unknown keys may belong to agents that
     /// `boxbuild` does not know.
-    fn report_unknown<T>(&self, owner: &str, mapping: &Mapping<T>, known: &str) {
+    pub(super) fn report_unknown<T>(&self, owner: &str, mapping: &Mapping<T>, known: &str) {
         let known: Vec<&str> = known.split(' ').collect();
         for key in mapping.keys.iter().filter(|key| !known.contains(&key.value.as_str())) {
             if self.warnings.is_full() {
@@ -186,7 +186,12 @@ impl Checker<'_> {
     }
 
     /// Returns the text of a required key.
-    fn required<'v>(&self, key: &str, value: &'v Value, help: &str) -> Option<Spanned<&'v str>> {
+    pub(super) fn required<'v>(
+        &self,
+        key: &str,
+        value: &'v Value,
+        help: &str,
+    ) -> Option<Spanned<&'v str>> {
         let (message, place, label) = match &value.data {
             Data::Absent => {
                 let message = format!("the frontmatter has no `{key}`");
@@ -199,7 +204,7 @@ impl Checker<'_> {
         None
     }
 
-    fn text<'v, T>(&self, what: &str, value: &'v Value<T>) -> Option<Spanned<&'v str>> {
+    pub(super) fn text<'v, T>(&self, what: &str, value: &'v Value<T>) -> Option<Spanned<&'v str>> {
         let help = match &value.data {
             Data::Text(text) => return Some(Spanned { value: text, span: value.place }),
             Data::Other => {
@@ -212,7 +217,7 @@ impl Checker<'_> {
 
     /// Returns the text of a recorded key, if the key has one. A list or mapping is only a warning, because an agent
     /// may understand it.
-    fn recorded(&self, key: &str, value: &Value, most: usize) -> Option<String> {
+    pub(super) fn recorded(&self, key: &str, value: &Value, most: usize) -> Option<String> {
         let text = match &value.data {
             Data::Absent | Data::Null => return None,
             Data::Text(text) => Some(text.as_str()),
@@ -233,7 +238,7 @@ impl Checker<'_> {
         }
     }
 
-    fn mapping<'v, T>(&self, what: &str, value: &'v Value<T>) -> Option<&'v Mapping<T>> {
+    pub(super) fn mapping<'v, T>(&self, what: &str, value: &'v Value<T>) -> Option<&'v Mapping<T>> {
         let help = "write `key: value` lines; a tool is `- name: hello` and below it `script: tools/hello.sh`";
         match &value.data {
             Data::Mapping(mapping) => Some(mapping),
@@ -242,7 +247,13 @@ impl Checker<'_> {
     }
 
     /// Reports a value whose kind differs from the expected one, unless the key is absent.
-    fn wrong<T, R>(&self, what: &str, kind: &str, value: &Value<T>, help: &str) -> Option<R> {
+    pub(super) fn wrong<T, R>(
+        &self,
+        what: &str,
+        kind: &str,
+        value: &Value<T>,
+        help: &str,
+    ) -> Option<R> {
         let (there, help) = match &value.data {
             Data::Absent => return None,
             Data::Null => ("but it has no value", "write a value, or leave it out"),

@@ -25,6 +25,7 @@
 //! no meaning here.
 
 mod about;
+mod agent;
 mod explain;
 mod frontmatter;
 mod keys;
@@ -40,6 +41,7 @@ use diagnostics::edited::{hidden_characters, unmerged};
 use diagnostics::named_invisible;
 use diagnostics::{Diagnostic, Span};
 
+pub use agent::ParsedAgent;
 pub use manifest::{SkillFile, SkillManifest};
 
 /// The syntax errors of a `SKILL.md`.
@@ -79,12 +81,38 @@ pub fn parse(text: &str, directory_name: &str) -> Parsed {
         .map(|frontmatter| manifest::check(text, &frontmatter, directory_name))
         .unwrap_or_default();
     parsed.errors.extend(error);
-    if text.len() <= MAX_SKILL_MD {
-        add_hidden(text, &mut parsed);
-    }
-    parsed.errors.sort_by_key(Diagnostic::span);
-    parsed.errors.truncate(MAX_KEPT);
+    complete(text, &mut parsed.errors, &mut parsed.warnings);
     parsed
+}
+
+/// Parses the text of an agent definition, which has the form of a `SKILL.md` with other keys.
+///
+/// `file_name` is the name of the file without `.md`. It must equal the agent's name.
+///
+/// # Examples
+/// ```
+/// let text = "---\nname: reviewer\ndescription: Reviews a change.\ntools: Read, Grep\n---\nReview it.\n";
+/// let parsed = checkout::skill_md::parse_agent(text, "reviewer");
+/// assert!(parsed.errors.is_empty());
+/// assert_eq!(parsed.plan.tools, ["Read", "Grep"]);
+/// ```
+pub fn parse_agent(text: &str, file_name: &str) -> ParsedAgent {
+    let (frontmatter, error) = read(text);
+    let mut parsed = frontmatter
+        .map(|frontmatter| agent::check(text, &frontmatter, file_name))
+        .unwrap_or_default();
+    parsed.errors.extend(error);
+    complete(text, &mut parsed.errors, &mut parsed.warnings);
+    parsed
+}
+
+/// Adds the findings about hidden characters, and sorts the errors.
+fn complete(text: &str, errors: &mut Vec<Diagnostic>, warnings: &mut Vec<Diagnostic>) {
+    if text.len() <= MAX_SKILL_MD {
+        add_hidden(text, errors, warnings);
+    }
+    errors.sort_by_key(Diagnostic::span);
+    errors.truncate(MAX_KEPT);
 }
 
 /// Parses the frontmatter as far as possible, and returns the first error.
@@ -112,7 +140,7 @@ fn within(text: &str, end: usize) -> Result<usize, Diagnostic> {
 
 /// Adds the findings about hidden characters. In the frontmatter, each one is an error. Below the frontmatter, which
 /// only agents read, the first one is a warning.
-fn add_hidden(text: &str, parsed: &mut Parsed) {
+fn add_hidden(text: &str, known: &mut Vec<Diagnostic>, warnings: &mut Vec<Diagnostic>) {
     let end = frontmatter::end(text).unwrap_or(text.len());
     let mut errors = hidden_characters(text, None);
     errors.retain(|it| it.span().offset < end);
@@ -120,12 +148,12 @@ fn add_hidden(text: &str, parsed: &mut Parsed) {
         let message = format!("the text has {}", named_invisible(c));
         let place = Span::at(end + at, c.len_utf8());
         let warning = Diagnostic::warning(message, place, "an agent reads this");
-        parsed.warnings.push(warning.with_help("remove it, unless agents are meant to read it"));
+        warnings.push(warning.with_help("remove it, unless agents are meant to read it"));
     }
     let covered = |error: &Diagnostic| {
         let at = error.span().offset;
-        parsed.errors.iter().any(|other| (other.span().offset..=other.span().end()).contains(&at))
+        known.iter().any(|other| (other.span().offset..=other.span().end()).contains(&at))
     };
     let errors: Vec<_> = errors.into_iter().filter(|error| !covered(error)).collect();
-    parsed.errors.extend(errors);
+    known.extend(errors);
 }
