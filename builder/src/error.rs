@@ -8,6 +8,7 @@ use box_contract::plan::PlanError;
 use box_contract::{ImageRef, Platform};
 use box_digest::Digest;
 use box_tree::listing::ListingError;
+use checkout::agents::AgentsError;
 use checkout::files::FilesError;
 use checkout::skill::SkillError;
 use diagnostics::Span;
@@ -84,6 +85,7 @@ pub enum Cause {
     IsBox(PathBuf),
     Layer(#[from] LayerError),
     Skill(#[from] SkillError),
+    Agents(#[from] AgentsError),
     Files(#[from] FilesError),
     Binary(#[from] BinaryError),
     Url(#[from] UrlError),

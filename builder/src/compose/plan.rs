@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use box_contract::defaults::SEARCH_PATH;
-use box_contract::plan::{PlanError, SSH_AGENT_SOCKET, SSH_AGENT_VARIABLE};
+use box_contract::plan::{
+    AGENT_CONFIG_PATH, AGENT_CONFIG_VARIABLE, PlanError, SSH_AGENT_SOCKET, SSH_AGENT_VARIABLE,
+};
 use box_contract::{
     Capabilities, ComponentName, ComponentPlan, Health, Namespaces, NetworkMode, Restart, Rlimits,
-    RunPlan, SkillPlan, Unsupported, User, network,
+    RunPlan, SkillPlan, SystemDirectories, Unsupported, User, network,
 };
 use boxfile_spec::{Boxfile, Component, Skill};
 
@@ -79,6 +81,7 @@ fn without_images(boxfile: &Boxfile) -> RunPlan {
         limits: boxfile.agent.component.limits,
         rlimits: Rlimits::default(),
         capabilities: Capabilities::default(),
+        system: SystemDirectories::default(),
         autostart: false,
         restart: Restart::default(),
         stop_signal: None,
@@ -117,6 +120,10 @@ fn declared(
         logs: boxfile.logs,
         caps: boxfile.caps.clone(),
         sandbox: boxfile.sandbox.clone(),
+        mcp: boxfile.mcp.iter().map(|server| server.value.clone()).collect(),
+        // The definitions are files of the checkout, which are read with the other inputs.
+        agents: Vec::new(),
+        hooks: boxfile.hooks.iter().map(|hook| hook.value.clone()).collect(),
         vm: boxfile.vm,
         budget: boxfile.budget,
     }
@@ -187,6 +194,7 @@ fn component_plan(
         limits: component.limits,
         rlimits: component.rlimits,
         capabilities: component.capabilities,
+        system: component.system,
         autostart: false,
         restart: Restart::default(),
         stop_signal: config.stop_signal()?,
@@ -229,7 +237,7 @@ pub(crate) fn image_words(declared: &Component, image: ImageConfig<'_>) -> Vec<S
 }
 
 /// Returns the variables that point a component to its box's filter, such as `HTTP_PROXY`, those with the addresses of its
-/// services, and the one with the socket of the SSH agent.
+/// services, the one with the socket of the SSH agent, and the one with the path of the agent's configuration.
 fn addresses(boxfile: &Boxfile, component: ComponentName) -> Vec<(String, String)> {
     let mut proxies = match boxfile.network.mode {
         NetworkMode::Filtered => network::variables(component),
@@ -246,7 +254,10 @@ fn addresses(boxfile: &Boxfile, component: ComponentName) -> Vec<(String, String
     });
     let agent = boxfile.ssh_agent.filter(|it| it.scope.includes(component));
     let agent = agent.map(|_| (SSH_AGENT_VARIABLE.to_owned(), SSH_AGENT_SOCKET.to_owned()));
-    proxies.chain(urls).chain(agent).collect()
+    let has_config = component == ComponentName::Agent && boxfile.has_agent_config();
+    let config =
+        has_config.then(|| (AGENT_CONFIG_VARIABLE.to_owned(), AGENT_CONFIG_PATH.to_owned()));
+    proxies.chain(urls).chain(agent).chain(config).collect()
 }
 
 /// The declared variables of a component.
@@ -379,6 +390,18 @@ mod tests {
             let text = format!("ssh-agent component=\"{component}\"");
             let found = environments(&text, "").map(|env| value(&env, "SSH_AUTH_SOCK"));
             assert_eq!(found.each_ref().map(Option::as_deref), expected, "{component}");
+        }
+    }
+
+    #[test]
+    fn an_agent_with_a_configuration_finds_it() {
+        for declared in
+            ["agents dir=\"agents\"", "mcp m { command \"/m\"; }", "hook session-end \"/h\""]
+        {
+            let [agent, business] = environments(declared, "");
+            let path = Some("/a3s/config/agent.json");
+            assert_eq!(value(&agent, "A3S_AGENT_CONFIG").as_deref(), path, "{declared}");
+            assert_eq!(value(&business, "A3S_AGENT_CONFIG"), None);
         }
     }
 

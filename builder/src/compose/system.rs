@@ -1,15 +1,18 @@
-//! The files that a box adds to a component's root: host names and the resolver's configuration, accounts if the
-//! image has none, and the mount points of init.
+//! The files that a box adds to a component's root: host names and the resolver's configuration, an account of the
+//! component's user if the image has none, and the mount points of init.
 //!
 //! These files are a separate layer, such as `/boxbuild/system/agent`, which init mounts above the image with
 //! [overlayfs](https://docs.kernel.org/filesystems/overlayfs.html). The image stays unchanged, and components that
 //! share a root differ in these files. overlayfs shows a directory with the attributes of its uppermost layer, so each
 //! directory of this layer copies the attributes of the image's directory.
 
-use box_contract::plan::{BOX_EXEC_PATH, EXEC_SOCKET_PATH, SKILLS_PATH, TOOLS_PATH};
+use box_contract::accounts::{self, MAX_ACCOUNTS};
+use box_contract::plan::{
+    AGENT_CONFIG_PATH, BOX_EXEC_PATH, EXEC_SOCKET_PATH, SKILLS_PATH, TOOLS_PATH,
+};
 use box_contract::rules::{GROUP, KERNEL_DIRECTORIES, PASSWD};
 use box_contract::{ComponentName, ComponentPlan, NetworkMode, RunPlan, User, network};
-use box_tree::{Content, Inode, InodeId, Leaf, Meta, Tree, path};
+use box_tree::{Content, Inode, InodeId, Leaf, Meta, Origin, ReadContent, Tree, path};
 
 use super::ComposeError;
 use super::error::owner;
@@ -52,14 +55,16 @@ pub struct System {
 }
 
 impl System {
-    /// Returns the layer of a component whose root is `image`, in a box with `plan`.
+    /// Returns the layer of a component whose root is `image`, in a box with `plan`. `packs` has the image's files.
     ///
     /// # Errors
-    /// [`ComposeError::Hidden`] if the image has another type of entry at the path of one of the layer's directories.
+    /// - [`ComposeError::Hidden`] if the image has another type of entry at the path of one of the layer's directories.
+    /// - [`ComposeError::Unreadable`] if the image's accounts cannot be read.
     pub fn new(
         component: ComponentName,
         image: &Tree,
         plan: &RunPlan,
+        packs: &mut impl ReadContent,
     ) -> Result<Self, ComposeError> {
         let mut tree = Tree::default();
         tree.inode_mut(Tree::ROOT).meta = image.inode(Tree::ROOT).meta.clone();
@@ -86,7 +91,12 @@ impl System {
         if component == ComponentName::Agent && !plan.tools.is_empty() {
             layer.put(image, TOOLS_PATH, tools(plan))?;
         }
-        layer.put_texts(image, plan, own)?;
+        if component == ComponentName::Agent
+            && let Some(config) = plan.agent_config()
+        {
+            layer.put(image, AGENT_CONFIG_PATH, config)?;
+        }
+        layer.put_texts(image, plan, own, packs)?;
         Ok(layer)
     }
 
@@ -96,6 +106,7 @@ impl System {
         image: &Tree,
         plan: &RunPlan,
         own: &ComponentPlan,
+        packs: &mut impl ReadContent,
     ) -> Result<(), ComposeError> {
         if image.reach(ETC).is_ok_and(|id| image.inode(id).target().is_some()) {
             return Ok(());
@@ -106,6 +117,37 @@ impl System {
         for (path, text) in where_missing(self.component, own) {
             if image.reach(path.as_bytes()).is_err() {
                 self.put(image, path, text)?;
+            }
+        }
+        self.put_account(image, own, packs)
+    }
+
+    /// Adds the component's user to the image's passwd, and its group to the image's group file, if a file has no account
+    /// with the number. Without an account, programs such as `whoami`, `ssh` and `git` do not know their user.
+    ///
+    /// Root is in every file that programs rely on. A link, and a file of the checkout, decide about the accounts themselves.
+    fn put_account(
+        &mut self,
+        image: &Tree,
+        own: &ComponentPlan,
+        packs: &mut impl ReadContent,
+    ) -> Result<(), ComposeError> {
+        for (file, number) in [(PASSWD, own.user.uid), (GROUP, own.user.gid)] {
+            let Ok(id) = image.reach(file.as_bytes()) else { continue };
+            let inode = image.inode(id);
+            let Some(content) = inode.content() else { continue };
+            if number == 0 || matches!(inode.origin, Origin::File(_)) {
+                continue;
+            }
+            let component = self.component.name();
+            let unreadable = |source| ComposeError::Unreadable { component, file, source };
+            let data = packs.read(*content, MAX_ACCOUNTS).map_err(unreadable)?;
+            let text = String::from_utf8_lossy(&data).into_owned();
+            if !accounts::has_number(&text, number) {
+                let name = accounts::free_name(&text, component);
+                let user = file == PASSWD;
+                let line = if user { user_line(&name, own) } else { group_line(&name, number) };
+                self.put_as(image, file, inode.meta.clone(), with_line(data, &line))?;
             }
         }
         Ok(())
@@ -143,13 +185,24 @@ impl System {
 
     /// Adds a file, which replaces the image's entry at its path.
     fn put(&mut self, image: &Tree, path: &str, text: String) -> Result<(), ComposeError> {
+        self.put_as(image, path, Meta::root_owned(0o644), text.into_bytes())
+    }
+
+    /// Adds a file with the attributes `meta`, which replaces the image's entry at its path.
+    fn put_as(
+        &mut self,
+        image: &Tree,
+        path: &str,
+        meta: Meta,
+        data: Vec<u8>,
+    ) -> Result<(), ComposeError> {
         let (directory, name) = path::split(path.as_bytes());
         let mounted = format!("on the way to {path}, which the box has");
         let directory = self.make_directory(image, directory, &mounted)?;
-        let file = Leaf::File(Content::of(text.as_bytes()));
-        let file = self.tree.add(Inode::leaf(Meta::root_owned(0o644), file));
+        let file = Leaf::File(Content::of(&data));
+        let file = self.tree.add(Inode::leaf(meta, file));
         self.tree.link(directory, name, file);
-        self.data.push(text.into_bytes());
+        self.data.push(data);
         Ok(())
     }
 }
@@ -202,17 +255,36 @@ fn hosts(component: ComponentName, plan: &RunPlan) -> String {
 fn where_missing(component: ComponentName, own: &ComponentPlan) -> [(&'static str, String); 3] {
     let (name, User { uid, gid, .. }) = (component.name(), &own.user);
     let is_known = |id: u32| matches!(id, 0 | NOBODY);
-    let home = own.env.iter().find_map(|it| it.strip_prefix("HOME=")).filter(|it| is_home(it));
-    let home = home.unwrap_or("/");
     let mut users = [ROOT_USER, NOBODY_USER].concat();
     if !is_known(*uid) {
-        users += &format!("{name}:x:{uid}:{gid}:{name}:{home}:/bin/sh\n");
+        users += &user_line(name, own);
     }
     let mut groups = [ROOT_GROUP, NOBODY_GROUP].concat();
     if !is_known(*gid) {
-        groups += &format!("{name}:x:{gid}:\n");
+        groups += &group_line(name, *gid);
     }
     [(PASSWD, users), (GROUP, groups), (NSSWITCH, LOOKUPS.to_owned())]
+}
+
+/// Adds a line to a file whose last line may lack its end.
+fn with_line(mut data: Vec<u8>, line: &str) -> Vec<u8> {
+    if data.last().is_some_and(|it| *it != b'\n') {
+        data.push(b'\n');
+    }
+    data.extend_from_slice(line.as_bytes());
+    data
+}
+
+/// Returns the line of passwd for the component's user.
+fn user_line(name: &str, own: &ComponentPlan) -> String {
+    let User { uid, gid, .. } = &own.user;
+    let home = own.variable("HOME").filter(|it| is_home(it)).unwrap_or("/");
+    format!("{name}:x:{uid}:{gid}:{name}:{home}:/bin/sh\n")
+}
+
+/// Returns the line of the group file for the primary group of the component's user.
+fn group_line(name: &str, gid: u32) -> String {
+    format!("{name}:x:{gid}:\n")
 }
 
 /// Returns whether a path can be a home directory in passwd(5).
@@ -222,9 +294,25 @@ fn is_home(path: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use box_contract::Namespaces;
+    use std::io::{self, Write};
+
+    use box_contract::{HookEvent, HookPlan, Namespaces};
 
     use super::*;
+
+    /// The texts of the accounts in images.
+    const ACCOUNTS: [&str; 4] =
+        ["app:x:7:7::/:", "business:x:8:8::/:\nroot:x:0:0::/:\n", "app:x:7:\n", "business:x:9:"];
+
+    /// Has the contents of [`ACCOUNTS`].
+    struct Texts;
+
+    impl ReadContent for Texts {
+        fn copy_head(&mut self, content: Content, _: u64, out: &mut dyn Write) -> io::Result<()> {
+            let found = ACCOUNTS.into_iter().find(|it| Content::of(it.as_bytes()) == content);
+            out.write_all(found.unwrap().as_bytes())
+        }
+    }
 
     /// An image with an `/etc` of mode 0750, a passwd file, and a link at resolv.conf.
     fn image() -> Tree {
@@ -260,7 +348,7 @@ mod tests {
 
     #[test]
     fn an_image_keeps_its_accounts_and_gets_its_names() {
-        let layer = System::new(ComponentName::Agent, &image(), &plan()).unwrap();
+        let layer = System::new(ComponentName::Agent, &image(), &plan(), &mut Texts).unwrap();
         let files = files(&layer);
         let names: Vec<&str> = files.iter().map(|(path, _)| path.as_str()).collect();
         let [helper, socket] = [BOX_EXEC_PATH, EXEC_SOCKET_PATH];
@@ -277,7 +365,7 @@ mod tests {
         let resolver = |component, mode| {
             let mut plan = plan();
             plan.network.mode = mode;
-            let layer = System::new(component, &image(), &plan).unwrap();
+            let layer = System::new(component, &image(), &plan, &mut Texts).unwrap();
             files(&layer).into_iter().find(|(path, _)| path == RESOLV_CONF).unwrap().1
         };
         for (component, address) in
@@ -302,7 +390,8 @@ mod tests {
     fn an_agent_reads_which_tools_it_may_see() {
         let of = |component, tools: &[&str]| {
             let tools = tools.iter().map(|&it| it.to_owned()).collect();
-            let layer = System::new(component, &image(), &RunPlan { tools, ..plan() }).unwrap();
+            let layer =
+                System::new(component, &image(), &RunPlan { tools, ..plan() }, &mut Texts).unwrap();
             files(&layer).into_iter().find(|(path, _)| path == TOOLS_PATH).map(|(_, text)| text)
         };
         let text = "[\"bash\",\"grep\"]\n".to_owned();
@@ -312,13 +401,31 @@ mod tests {
     }
 
     #[test]
+    fn an_agent_reads_its_configuration() {
+        let argv = vec!["/guard".to_owned()];
+        let hooks = vec![HookPlan { event: HookEvent::SessionStart, argv }];
+        let of = |component, hooks: &[HookPlan]| {
+            let plan = RunPlan { hooks: hooks.to_vec(), ..plan() };
+            let layer = System::new(component, &image(), &plan, &mut Texts).unwrap();
+            let file = files(&layer).into_iter().find(|(path, _)| path == AGENT_CONFIG_PATH);
+            file.map(|(_, text)| text)
+        };
+        let text = "{\"version\":1,\"mcpServers\":{},\"agents\":[],\
+                    \"hooks\":[{\"event\":\"session-start\",\"argv\":[\"/guard\"]}]}\n";
+        assert_eq!(of(ComponentName::Agent, &hooks).as_deref(), Some(text));
+        assert_eq!(of(ComponentName::Agent, &[]), None);
+        assert_eq!(of(ComponentName::Business, &hooks), None);
+    }
+
+    #[test]
     fn an_image_of_one_program_gets_accounts() {
         let mut plan = plan();
         let business = plan.business.as_mut().unwrap();
         business.user = User { uid: 1000, gid: 50, groups: Vec::new() };
         business.env = vec!["HOME=/home/web".to_owned()];
         business.namespaces = Namespaces { net: true, uts: false, ..Namespaces::default() };
-        let layer = System::new(ComponentName::Business, &Tree::default(), &plan).unwrap();
+        let layer =
+            System::new(ComponentName::Business, &Tree::default(), &plan, &mut Texts).unwrap();
         let files = files(&layer);
         let names: Vec<&str> = files.iter().map(|(path, _)| path.as_str()).collect();
         assert_eq!(names, [GROUP, HOSTS, NSSWITCH, PASSWD, RESOLV_CONF], "the name is not its own");
@@ -328,13 +435,58 @@ mod tests {
         assert_eq!(files[3].1, [ROOT_USER, NOBODY_USER, user].concat());
     }
 
+    /// Returns passwd and group of the layer of a business component that runs as 1000:50, or else as `user`. `origin` is that of
+    /// the image's files.
+    fn accounts_of(texts: [&str; 2], user: User, origin: Origin) -> [Option<String>; 2] {
+        let (mut image, mut plan) = (Tree::default(), plan());
+        let etc = image.ensure_directory(Tree::ROOT, b"etc");
+        for (name, text) in [&b"passwd"[..], b"group"].into_iter().zip(texts) {
+            let mut inode =
+                Inode::leaf(Meta::root_owned(0o640), Leaf::File(Content::of(text.as_bytes())));
+            inode.origin = origin;
+            let inode = image.add(inode);
+            image.link(etc, name, inode);
+        }
+        let business = plan.business.as_mut().unwrap();
+        (business.user, business.env) = (user, vec!["HOME=/home/web".to_owned()]);
+        let layer = System::new(ComponentName::Business, &image, &plan, &mut Texts).unwrap();
+        [PASSWD, GROUP].map(|path| {
+            let meta = layer.tree.reach(path.as_bytes()).map(|id| &layer.tree.inode(id).meta);
+            assert!(meta.is_err() || meta.unwrap().mode == 0o640, "as in the image");
+            files(&layer).into_iter().find(|(it, _)| it == path).map(|(_, text)| text)
+        })
+    }
+
+    #[test]
+    fn a_user_without_an_account_is_added_to_the_accounts_of_the_image() {
+        let user = |uid, gid| User { uid, gid, groups: Vec::new() };
+        let of = |texts, user| accounts_of(texts, user, Origin::Init);
+        let [first, second, group, named] = ACCOUNTS;
+        let added = "business:x:1000:50:business:/home/web:/bin/sh\n";
+        assert_eq!(
+            of([first, group], user(1000, 50)),
+            [Some(format!("{first}\n{added}")), Some(format!("{group}business:x:50:\n"))]
+        );
+        let numbered =
+            added.replace("business:x", "business1:x").replace(":business:", ":business1:");
+        assert_eq!(
+            of([second, named], user(1000, 50)),
+            [Some(format!("{second}{numbered}")), Some(format!("{named}\nbusiness1:x:50:\n"))]
+        );
+        assert_eq!(of([first, group], user(7, 7)), [None, None]);
+        assert_eq!(of([second, named], user(8, 9)), [None, None]);
+        assert_eq!(of([first, group], user(0, 0)), [None, None], "root");
+        let own = accounts_of([first, group], user(1000, 50), Origin::File(0));
+        assert_eq!(own, [None, None], "a file of the checkout stays as it is");
+    }
+
     #[test]
     fn an_image_whose_etc_is_a_link_keeps_its_files() {
         let mut image = Tree::default();
         let link = Inode::leaf(Meta::root_owned(0o777), Leaf::Symlink(b"usr/etc".to_vec()));
         let link = image.add(link);
         image.link(Tree::ROOT, b"etc", link);
-        let layer = System::new(ComponentName::Business, &image, &plan()).unwrap();
+        let layer = System::new(ComponentName::Business, &image, &plan(), &mut Texts).unwrap();
         assert_eq!(files(&layer), []);
     }
 
@@ -362,7 +514,7 @@ mod tests {
             let mut image = Tree::default();
             let inode = image.add(Inode::leaf(Meta::root_owned(0o777), leaf));
             image.link(Tree::ROOT, name, inode);
-            let error = System::new(ComponentName::Agent, &image, &plan()).unwrap_err();
+            let error = System::new(ComponentName::Agent, &image, &plan(), &mut Texts).unwrap_err();
             assert!(error.to_string().contains(message), "{error}");
         }
     }

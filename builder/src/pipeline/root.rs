@@ -23,7 +23,7 @@ use crate::compose::{
     self, ComponentRoot, ComposeError, FlatImage, Merge, Parts, System, bake, check_mounts,
     check_programs, check_roots, compose, plan_of,
 };
-use crate::pack::ContentMap;
+use crate::pack::{ContentMap, PackReader};
 
 /// A root tree, the positions of its data, and the plan of its box.
 pub(super) struct Root {
@@ -134,8 +134,8 @@ pub(super) fn composed(
     let baked = inputs.baked_skills();
     let skills = baked.map(|skill| (skill.name.as_str(), &skill.skill.files.tree)).collect();
     let roots = ComponentRoot::all(&images, merged.as_ref());
-    let systems =
-        systems(&roots, boxfile, &plan).map_err(|source| compose_error(boxfile, source))?;
+    let systems = systems(&roots, boxfile, &plan, &mut contents.reader(store))
+        .map_err(|source| compose_error(boxfile, source))?;
     for data in systems.iter().flat_map(|it| &it.data) {
         contents.put(store, data)?;
     }
@@ -163,11 +163,12 @@ fn systems(
     roots: &[ComponentRoot<'_>],
     boxfile: &Boxfile,
     plan: &RunPlan,
+    packs: &mut PackReader<'_>,
 ) -> Result<Vec<System>, ComposeError> {
     let each = roots.iter().flat_map(|root| root.components.iter().map(move |it| (*it, root.tree)));
     let system = |(component, tree): (ComponentName, &Tree)| {
         check_mounts(tree, component, boxfile)?;
-        System::new(component, tree, plan)
+        System::new(component, tree, plan, packs)
     };
     each.map(system).collect()
 }
@@ -182,6 +183,7 @@ fn plan(
     let skills = inputs.skills.iter().map(SkillInput::plan).collect();
     let plan = plan_of(request.boxfile, &inputs.env, skills, images, &mut contents.reader(store));
     let plan = plan.map_err(|source| compose_error(request.boxfile, source))?;
+    let plan = RunPlan { agents: inputs.agents.clone(), ..plan };
     plan.check().map_err(|error| unstartable(request.boxfile, error))?;
     Ok(plan)
 }

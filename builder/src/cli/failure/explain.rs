@@ -17,6 +17,7 @@ use boxbuild::binary::{BinaryError, ProgramError};
 use boxbuild::project::lock::REBUILD;
 use boxbuild::project::{LockFileError, ProjectError};
 use boxbuild::{BuildError, Cause, InputError, InputKind, Meant, NamedBy};
+use checkout::agents::AgentsError;
 use checkout::files::FilesError;
 use checkout::skill::SkillError;
 use cli_common::Explanation;
@@ -111,6 +112,7 @@ impl Explain for Cause {
             Self::IsBox(_) => help(ImageMalformed, IMAGE_OF_BOX),
             Self::Layer(source) => source.explain(),
             Self::Skill(source) => source.explain(),
+            Self::Agents(source) => source.explain(),
             Self::Files(source) => source.explain(),
             Self::Binary(source) => source.explain(),
             Self::Url(source) => source.explain(),
@@ -194,6 +196,25 @@ impl Explain for SkillError {
             Self::Files(source) => return source.explain(),
         };
         help(SkillInvalid, text)
+    }
+}
+
+impl Explain for AgentsError {
+    fn explain(&self) -> Explanation {
+        let text = match self {
+            Self::NotADirectory(_) | Self::Empty(_) => {
+                "name a directory of the checkout with files NAME.md in it: docs/agents.md"
+            }
+            Self::TooMany(_) => "remove those that nobody uses",
+            Self::NotAFile(_) => {
+                "replace it by a file, or rename it so that it does not end with `.md`"
+            }
+            Self::Name(_) => {
+                "rename it; a file that is no agent definition has another ending than `.md`"
+            }
+            Self::File(source) => return source.explain(),
+        };
+        help(FileInvalid, text)
     }
 }
 

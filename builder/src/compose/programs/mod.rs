@@ -29,7 +29,8 @@ const NEAR_DIRECTORIES: usize = 16;
 const NEAR_NAMES: usize = 8192;
 
 /// Checks the programs of the components that use `root`: the component's program, if the box starts it, and the
-/// program of the health check. Returns a [`ComposeError::NoSuchProgram`] for each missing program.
+/// program of the health check; for the agent also those of its MCP servers and hooks. Returns a
+/// [`ComposeError::NoSuchProgram`] for each missing program.
 ///
 /// # Errors
 /// [`ComposeError::Unreadable`] if a program cannot be read.
@@ -68,8 +69,24 @@ pub fn check_programs(
             let checked = finder.check("the health check", program, span.unwrap_or_default());
             checked.or_else(&mut keep)?;
         }
+        let configured = configured(boxfile).filter(|_| component == ComponentName::Agent);
+        for (what, program, span) in configured {
+            finder.check(&what, program, span).or_else(&mut keep)?;
+        }
     }
     Ok(missing)
+}
+
+/// Returns the programs that the agent starts by its configuration, each with its purpose and its span.
+fn configured(boxfile: &Boxfile) -> impl Iterator<Item = (String, &str, Span)> {
+    let servers = boxfile
+        .mcp
+        .iter()
+        .map(|it| (format!("the MCP server `{}`", it.value.name), it.value.argv.first(), it.span));
+    let hooks = boxfile.hooks.iter().map(|it| {
+        (format!("the hook `{}`", it.value.event.name()), it.value.argv.first(), it.span)
+    });
+    servers.chain(hooks).filter_map(|(what, program, span)| Some((what, program?.as_str(), span)))
 }
 
 /// The target of a path.

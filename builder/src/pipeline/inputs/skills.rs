@@ -7,12 +7,13 @@ use box_contract::rules::MAX_SKILLS;
 use box_contract::{SkillMode, SkillPlan};
 use boxfile_spec::SkillsDir;
 use checkout::files::MemoryBudget;
-use checkout::skill::{Findings, Skill, SkillError};
-use diagnostics::{Diagnostic, MAX_KEPT, Sources, Span, Spanned};
+use checkout::skill::{Skill, SkillError};
+use diagnostics::{MAX_KEPT, Span, Spanned};
 
+use super::reported;
+use crate::BuildError;
 use crate::pipeline::request::Request;
 use crate::report::Reports;
-use crate::{BuildError, Report};
 
 /// A skill and its declaration.
 pub(in crate::pipeline) struct SkillInput {
@@ -165,18 +166,8 @@ fn read_one(
     let failed = |error: SkillError| unusable(&place, error);
     let mut skill = checkout::skill::read(&request.checkout, &path, together).map_err(failed)?;
     let tools = request.boxfile.agent.tools.as_deref();
-    let Findings { source: text, errors, warnings: further } =
-        skill.check(&place.name, &path, tools).map_err(failed)?;
-    let refused = !errors.is_empty();
-    let found: Vec<Diagnostic> = errors.into_iter().chain(further).take(MAX_KEPT).collect();
-    // Most skills have no findings, and then the text is not prepared for messages.
-    if !found.is_empty() {
-        let text = Sources::single(text);
-        match refused.then(|| Report::new(&text, &found)).flatten() {
-            Some(report) => return Err(BuildError::Rejected(Box::new(report))),
-            None => warnings.add(&text, found),
-        }
-    }
+    let findings = skill.check(&place.name, &path, tools).map_err(failed)?;
+    reported(findings, warnings)?;
     let SkillSource { name, source, mode, .. } = place;
     Ok(SkillInput { name, source, mode, skill })
 }

@@ -91,6 +91,7 @@ fn inputs() -> Inputs<'static> {
             skill: skill(b"greets"),
         }],
         baked: vec![baked(b"conf")],
+        agents: Vec::new(),
         env: BTreeMap::from([(ComponentName::Agent, variables)]),
         env_files: vec![files::EnvFile { path: "a.env".to_owned(), digest: digest(3), size: 4 }],
         init: files::Tool::new(b"init".to_vec()),
