@@ -1,4 +1,5 @@
-//! cgroup v2: one leaf per component, `/sys/fs/cgroup/a3s/agent` and `/sys/fs/cgroup/a3s/business`.
+//! cgroup v2: one leaf per component, `/sys/fs/cgroup/a3s/agent` and `/sys/fs/cgroup/a3s/business`, and one for the verification
+//! of a task.
 //!
 //! A leaf contains workloads. The agent's leaf also contains the tasks on skills, and each leaf the process that sends the
 //! component's requests as files. Init, the components' holders and the bridges stay in the root cgroup, the only cgroup
@@ -66,8 +67,8 @@ impl Leaf {
     ///
     /// # Errors
     /// The kernel's error, with the file.
-    pub(crate) fn create(name: ComponentName, limits: &Limits) -> Result<Self, InitError> {
-        let path = format!("{PARENT}/{}", name.name());
+    pub(crate) fn create(name: &str, limits: &Limits) -> Result<Self, InitError> {
+        let path = format!("{PARENT}/{name}");
         std::fs::create_dir(&path).step_with(|| format!("make {path}"))?;
         for (file, value) in settings(limits) {
             write(&format!("{path}/{file}"), &value)?;

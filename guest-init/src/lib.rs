@@ -38,8 +38,8 @@ use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
-use box_contract::ComponentName;
 use box_contract::wire::INIT_MARK;
+use box_contract::{ComponentName, TaskPlan};
 use nix::sys::prctl::set_dumpable;
 use nix::sys::reboot::{RebootMode, reboot};
 use nix::sys::stat::{Mode, umask};
@@ -145,7 +145,8 @@ pub fn run(
     variables::receive(channel, &mut plan)?;
     let secrets = RefCell::new(secrets::receive(channel, &mut plan)?);
     let mut host = given.mounts_follow.then(|| mounts::receive(channel)).transpose()?;
-    plan.task = host.as_mut().and_then(|it| it.mounts.task.take()).or(plan.task);
+    let task = host.as_mut().and_then(|it| it.mounts.task.take());
+    plan.task = TaskPlan::of_run(plan.task.as_ref(), task);
     protect_init()?;
     let signals = wait::child_signals().step("watch init's children")?;
     cgroup::prepare()?;

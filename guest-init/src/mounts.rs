@@ -18,7 +18,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::{Component, Path, PathBuf};
 
-use box_contract::plan::RUN_PATH;
+use box_contract::plan::{RUN_PATH, SKILLS_PATH};
 use box_contract::rules::is_inside;
 use box_contract::wire::{
     FilePart, HostFile, HostMessage, HostSocket, MAX_FILES_BYTES, Mount, MountSource, Mounts,
@@ -99,6 +99,13 @@ pub(crate) fn receive(channel: &mut Channel) -> Result<Received, InitError> {
 }
 
 impl HostMounts {
+    /// Returns the paths of the host's mounts that a component can write to.
+    pub(crate) fn writable(&self, component: ComponentName) -> impl Iterator<Item = &str> {
+        let is_writable = |it: &&Mount| !matches!(it.source, MountSource::ReadOnly(_));
+        let mounts = self.mounts.iter().filter(is_writable);
+        mounts.filter(move |it| it.scope.includes(component)).map(|it| it.guest.as_str())
+    }
+
     /// Mounts the sources below [`RUN_PATH`], fills new volumes, writes the copies of files, and makes the id
     /// maps.
     ///
@@ -162,16 +169,28 @@ impl HostMounts {
         self.id_maps.iter().map(|(_, map)| map.as_fd())
     }
 
-    /// Attaches the mounts, copies of files and sockets of a component in its root.
+    /// Returns whether the path of a component is on one of its mounts or scratch disks.
+    pub(crate) fn have(&self, plan: &RunPlan, component: ComponentName, path: &str) -> bool {
+        let own = self.mounts.iter().filter(|it| it.scope.includes(component));
+        let disks = plan.scratch.iter().filter(|it| it.scope.includes(component));
+        let mut all = own.map(|it| &it.guest).chain(disks.map(|it| &it.guest));
+        all.any(|guest| is_inside(path, guest))
+    }
+
+    /// Attaches the mounts, copies of files and sockets of a component in its root. `kept` is a directory of the root that has
+    /// content of another component, so no link in it is followed.
     ///
     /// # Errors
     /// The error of the mount, with its path.
     pub(crate) fn show(
         &self,
         root: &Path,
-        plan: &RunPlan,
-        component: ComponentName,
+        (plan, component): (&RunPlan, ComponentName),
+        kept: Option<&str>,
     ) -> Result<(), InitError> {
+        // A link of the image must not lead into the kept directory. The skills are on a mount, which is an outer one then.
+        let around: Vec<_> = kept.into_iter().chain(kept.map(|_| SKILLS_PATH)).collect();
+        let rule = kept.map_or(ResolveFlag::empty(), |_| ResolveFlag::RESOLVE_NO_XDEV);
         let own = self.mounts.iter().filter(|it| it.scope.includes(component));
         let own: Vec<_> = own.collect();
         let disks = plan.scratch.iter().filter(|it| it.scope.includes(component));
@@ -181,17 +200,20 @@ impl HostMounts {
         own.iter().enumerate().try_for_each(|(at, it)| {
             let step = || format!("show something of the host at {}", it.guest);
             let copy = prepared(it, map).step_with(step)?;
-            let mut mounted = disks.clone().chain(own[..at].iter().map(|it| it.guest.as_str()));
+            let mounted = own[..at].iter().map(|it| it.guest.as_str());
+            let mut mounted = disks.clone().chain(around.iter().copied()).chain(mounted);
             let outer = mounted.find(|outer| is_inside(&it.guest, outer));
-            let target = place(root, &it.guest, outer).map_err(|it| why_no_place(it, outer));
+            let target = place(root, &it.guest, (outer, rule));
+            let target = target.map_err(|it| why_no_place(it, outer));
             mounts::place(&copy, target.step_with(step)?).step_with(step)
         })?;
         let Some(own_plan) = plan.component(component) else { return Ok(()) };
         self.files_of(component).try_for_each(|(what, guest, source)| {
             let step = || format!("show {what} at {guest}");
-            let mut mounted = disks.clone().chain(own.iter().map(|it| it.guest.as_str()));
+            let mounted = own.iter().map(|it| it.guest.as_str());
+            let mut mounted = disks.clone().chain(around.iter().copied()).chain(mounted);
             let outer = mounted.find(|outer| is_inside(guest, outer));
-            let target = file_place(root, guest, outer, &own_plan.user);
+            let target = file_place(root, guest, (outer, rule), &own_plan.user);
             let target = target.map_err(|it| why_no_file(it, outer)).step_with(step)?;
             mounts::show_copy(&source, true, target).step_with(step)
         })
@@ -248,13 +270,18 @@ fn copy_of(component: ComponentName, at: usize) -> PathBuf {
 /// Opens the file `path` as a mount point, and makes it for `user` if it is missing. An empty directory at the path is
 /// replaced if it is in the root of the box: `boxbuild` makes one at the path of each declared share. In another mount
 /// (`outer`, as for [`place`]), it belongs to the host or to a volume, and stays.
-fn file_place(root: &Path, path: &str, outer: Option<&str>, user: &User) -> nix::Result<OwnedFd> {
+fn file_place(
+    root: &Path,
+    path: &str,
+    (outer, rule): (Option<&str>, ResolveFlag),
+    user: &User,
+) -> nix::Result<OwnedFd> {
     let path = Path::new(path);
     let (Some(parent), Some(name)) = (path.parent().and_then(Path::to_str), path.file_name())
     else {
         return Err(Errno::EINVAL);
     };
-    let (parent, name) = (place(root, parent, outer)?, Path::new(name));
+    let (parent, name) = (place(root, parent, (outer, rule))?, Path::new(name));
     let how = |flags| {
         let how = OpenHow::new().flags(flags | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW);
         how.resolve(ResolveFlag::RESOLVE_NO_SYMLINKS)
@@ -289,12 +316,15 @@ fn why_no_file(error: Errno, outer: Option<&str>) -> String {
 }
 
 /// Opens the mount point `path`, and makes it if it is missing. If `path` is inside another mount (`outer`), follows no
-/// link in that mount, because the host or the running agent controls its content.
-fn place(root: &Path, path: &str, outer: Option<&str>) -> nix::Result<OwnedFd> {
-    let free = ResolveFlag::empty();
-    let Some(outer) = outer else { return open_or_make_in(root, Path::new(path), free) };
+/// link in that mount, because the host or the running agent controls its content. Otherwise `rule` restricts the resolution.
+fn place(
+    root: &Path,
+    path: &str,
+    (outer, rule): (Option<&str>, ResolveFlag),
+) -> nix::Result<OwnedFd> {
+    let Some(outer) = outer else { return open_or_make_in(root, Path::new(path), rule) };
     let inside = path.strip_prefix(outer).unwrap_or(path);
-    let outer = open_or_make_in(root, Path::new(outer), free)?;
+    let outer = open_or_make_in(root, Path::new(outer), ResolveFlag::empty())?;
     open_or_make_at(outer, Path::new(inside), ResolveFlag::RESOLVE_NO_SYMLINKS)
 }
 
@@ -436,7 +466,7 @@ mod tests {
         let (uid, gid) = (nix::unistd::getuid().as_raw(), nix::unistd::getgid().as_raw());
         let user = User { uid, gid, groups: Vec::new() };
         let place = |path: &str, outer| {
-            let placed = file_place(&root, path, outer, &user);
+            let placed = file_place(&root, path, (outer, ResolveFlag::empty()), &user);
             placed.map(drop).map_err(|error| why_no_file(error, outer))
         };
         assert_eq!(place("/declared", None), Ok(()));

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use nix::fcntl::{self, OFlag};
 use nix::mount::MsFlags;
-use nix::sys::stat::{Mode, SFlag, makedev, mknod};
+use nix::sys::stat::{Mode, SFlag, fstat, makedev, mknod};
 
 use crate::boot::mount_fs;
 use crate::error::{InitError, Step as _};
@@ -77,6 +77,17 @@ pub(crate) fn open_null() -> Result<File, InitError> {
         return Ok(null);
     }
     Err("/dev/null is something else").step(step)
+}
+
+/// Returns whether a file is the null device.
+///
+/// # Errors
+/// The kernel's error.
+pub(crate) fn is_null(file: &OwnedFd) -> nix::Result<bool> {
+    let found = fstat(file)?;
+    let is_device =
+        SFlag::from_bits_truncate(found.st_mode & SFlag::S_IFMT.bits()) == SFlag::S_IFCHR;
+    Ok(is_device && found.st_rdev == makedev(NULL.0, NULL.1))
 }
 
 /// The component's `/dev/pts`, in which pseudo-terminals are made.

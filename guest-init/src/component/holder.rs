@@ -8,10 +8,12 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use box_contract::wire::{Exec, ProgramId, TerminalSize};
 use box_contract::{ComponentName, ComponentPlan, RunPlan};
+use command_policy::Subject;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sched::CloneFlags;
@@ -20,9 +22,10 @@ use nix::sys::signal::{self, Signal};
 use nix::sys::signalfd::SignalFd;
 use nix::unistd::{Pid, sethostname};
 
+use super::fence::{self, Policy};
 use super::protocol::{Event, Link, Request};
 use super::spawn::{self, Base, CANNOT_START, Outcome, Report, Spawned, Streams, Workload};
-use super::{dev, readiness, rootfs};
+use super::{FreshRoot, dev, readiness, rootfs, workdir};
 use crate::cgroup::Leaf;
 use crate::error::{InitError, Step as _};
 use crate::mounts::HostMounts;
@@ -38,6 +41,10 @@ const TO_START: Duration = Duration::from_secs(5);
 pub(crate) struct HolderArgs<'a> {
     /// The component that the holder supervises.
     pub(crate) name: ComponentName,
+    /// The name of the component's directory in [`RUN_PATH`](box_contract::plan::RUN_PATH).
+    pub(crate) place: &'a str,
+    /// What the component takes over, if a task is verified in it.
+    pub(crate) fresh: Option<&'a FreshRoot>,
     /// The run plan.
     pub(crate) run: &'a RunPlan,
     /// The component's part of the plan.
@@ -83,6 +90,10 @@ struct Holder<'a> {
     starting: Vec<Starting>,
     /// The process that makes the health check.
     health: Option<Pid>,
+    /// The working directory without symbolic links, if a verification takes it over.
+    workdir: Option<PathBuf>,
+    /// The policy of the box, if it has one.
+    policy: Option<Policy>,
 }
 
 /// A process between fork and exec.
@@ -107,7 +118,8 @@ impl<'a> Holder<'a> {
     fn prepare(args: HolderArgs<'a>) -> Result<Self, InitError> {
         let HolderArgs { name, plan, leaf, link, .. } = args;
         let own = [link.as_fd(), leaf.as_fd()];
-        let kept: Vec<_> = own.into_iter().chain(args.host.files()).collect();
+        let fresh = args.fresh.and_then(FreshRoot::mount);
+        let kept: Vec<_> = own.into_iter().chain(args.host.files()).chain(fresh).collect();
         sys::close_all_but(&kept).step("close init's files")?;
         // Not on the console, because `/dev/console` would be opened by path.
         console::speak_of_panics_on_stderr();
@@ -123,11 +135,23 @@ impl<'a> Holder<'a> {
             boot::loopback_up()?;
         }
         rootfs::enter(&args)?;
+        let policy = Policy::resolve((args.run, name), plan, args.host);
+        if policy.is_some() {
+            fence::share_mounts()?;
+        }
+        if let Some((path, _)) = args.fresh.and_then(|it| it.workdir.as_ref())
+            && *path != workdir::resolved(&plan.workdir)?
+        {
+            let why = "it is another directory than that of the image";
+            return Err(why).step_with(|| format!("keep the working directory {}", path.display()));
+        }
+        let is_kept = args.fresh.is_none() && args.run.verification_of(name).is_some();
+        let workdir = is_kept.then(|| workdir::resolved(&plan.workdir)).transpose()?;
         let (null, pts) = (dev::open_null()?, dev::Terminals::open()?);
         let signals =
             wait::child_signals().step_with(|| format!("watch the {}'s processes", name.name()))?;
         let (programs, starting) = (BTreeMap::new(), Vec::new());
-        Ok(Self { args, signals, null, pts, programs, starting, health: None })
+        Ok(Self { args, signals, null, pts, programs, starting, health: None, workdir, policy })
     }
 
     /// Serves until init hangs up.
@@ -177,18 +201,35 @@ impl<'a> Holder<'a> {
             Request::Exec { id, exec } => self.exec(id, &exec, fds)?,
             Request::Signal { id, signal } => self.signal(id, signal),
             Request::Kill { id } => self.kill(id),
+            Request::Keep => self.keep()?,
         }
         Ok(true)
     }
 
+    /// Sends the working directory to init, as a detached mount. If that is impossible, sends the reason. All workloads must have
+    /// ended.
+    fn keep(&self) -> Result<(), InitError> {
+        let path = self.workdir.clone().unwrap_or_default();
+        let (mount, reason) = match workdir::detached(&path) {
+            Ok(mount) => (Some(mount), None),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        let fds: Vec<_> = mount.iter().map(|it| it.as_fd()).collect();
+        self.args.link.send(&Event::Kept { path, reason }, &fds).step("report to init")
+    }
+
     const fn base(&self) -> Base<'_> {
-        Base { plan: self.args.plan, leaf: self.args.leaf, null: &self.null }
+        let HolderArgs { plan, leaf, .. } = self.args;
+        Base { plan, leaf, null: &self.null, policy: self.policy.as_ref() }
     }
 
     /// Starts the component's main program, which the plan declares.
     fn start(&mut self, id: ProgramId, fds: Vec<OwnedFd>) -> Result<(), InitError> {
         let streams = streams(fds).step("receive a request")?;
-        let workload = Workload::planned(&self.args.plan.argv);
+        let workload = Workload::planned(
+            &self.args.plan.argv,
+            (id == ProgramId::AGENT).then_some(Subject::Program),
+        );
         self.spawn(id, workload, &streams)
     }
 
@@ -210,12 +251,15 @@ impl<'a> Holder<'a> {
         let Some(index) = self.starting.iter().position(|it| it.pid == pid) else { return Ok(()) };
         let Some(outcome) = self.starting[index].report.read() else { return Ok(()) };
         let Starting { id, .. } = self.starting.swap_remove(index);
+        if let Outcome::Executed { lacks_landlock: true, .. } = outcome {
+            self.report(&Event::LacksLandlock { id })?;
+        }
         match outcome {
-            Outcome::Executed(at_ns) if id == ProgramId::AGENT => {
+            Outcome::Executed { at_ns, .. } if id == ProgramId::AGENT => {
                 self.report(&Event::Started { at_ns })?;
                 self.check_health(at_ns)
             }
-            Outcome::Executed(_) | Outcome::NotExecuted => Ok(()),
+            Outcome::Executed { .. } | Outcome::NotExecuted => Ok(()),
             Outcome::Failed(failed) if id == ProgramId::AGENT => Err(failed.into()),
             Outcome::Failed(failed) => self.explain(id, &failed.into()),
         }

@@ -10,6 +10,7 @@ mod builtin;
 pub(crate) mod caps;
 pub(crate) mod dev;
 pub(crate) mod exec;
+pub(crate) mod fence;
 pub(crate) mod health;
 mod hidden;
 pub(crate) mod holder;
@@ -20,9 +21,12 @@ pub(crate) mod rlimits;
 pub(crate) mod rootfs;
 pub(crate) mod seccomp;
 pub(crate) mod spawn;
+mod system;
 pub(crate) mod workdir;
 
 use std::cell::RefCell;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 
 use box_contract::wire::ComponentUsage;
 use box_contract::{ComponentName, ComponentPlan, Namespaces, RunPlan};
@@ -61,6 +65,25 @@ pub(crate) struct Component {
     pub(crate) requests: Option<Pid>,
 }
 
+/// The name of the directories and of the cgroup of the component in which a task is verified.
+const VERIFICATION: &str = "verification";
+
+/// What the component of a verification takes over from the component in which the agent has worked. Everything else in its root
+/// is as the image has it.
+#[derive(Debug, Default)]
+pub(crate) struct FreshRoot {
+    /// The working directory: its path without symbolic links, and a detached mount of it. `None` if it is on a mount of the host
+    /// or on a scratch disk.
+    pub(crate) workdir: Option<(PathBuf, OwnedFd)>,
+}
+
+impl FreshRoot {
+    /// Returns the mount of the working directory.
+    pub(crate) fn mount(&self) -> Option<BorrowedFd<'_>> {
+        self.workdir.as_ref().map(|(_, mount)| mount.as_fd())
+    }
+}
+
 /// Starts components.
 #[derive(Debug)]
 pub(crate) struct Starter<'a> {
@@ -85,16 +108,42 @@ impl Starter<'_> {
         name: ComponentName,
         plan: &ComponentPlan,
     ) -> Result<Component, InitError> {
+        self.launch(name, plan, None)
+    }
+
+    /// Starts the component in which a task is verified: with the settings of the component `name`, whose holder and programs have
+    /// ended, and a new root.
+    ///
+    /// # Errors
+    /// The step that failed.
+    pub(crate) fn verify(
+        &self,
+        name: ComponentName,
+        plan: &ComponentPlan,
+        fresh: &FreshRoot,
+    ) -> Result<Component, InitError> {
+        self.launch(name, plan, Some(fresh))
+    }
+
+    fn launch(
+        &self,
+        name: ComponentName,
+        plan: &ComponentPlan,
+        fresh: Option<&FreshRoot>,
+    ) -> Result<Component, InitError> {
         let Self { run, secrets, host, has_disk } = self;
-        let leaf = Leaf::create(name, &plan.limits)?;
+        let place = if fresh.is_some() { VERIFICATION } else { name.name() };
+        let leaf = Leaf::create(place, &plan.limits)?;
         let (link, theirs) = Link::pair().step("make a holder's socket")?;
         let skills = !run.skills.is_empty();
-        let calls = run.calls_from(name);
+        let calls = run.calls_from(name) && fresh.is_none();
         let holder = sys::fork(clone_flags(plan.namespaces), None, || {
             let (leaf, link) = (&leaf, &theirs);
-            let has_disk = *has_disk;
+            let has_disk = *has_disk && fresh.is_none();
             let args = holder::HolderArgs {
                 name,
+                place,
+                fresh,
                 run,
                 plan,
                 leaf,

@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::{self, IoSlice, Read as _, Seek as _, Write as _};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 
 use box_contract::wire::{Exec, Failed, MAX_FRAME, MAX_WORDS, ProgramId};
 use nix::errno::Errno;
@@ -37,6 +38,8 @@ pub(crate) enum Request {
     Signal { id: ProgramId, signal: i32 },
     /// Kills all processes of a program's process group.
     Kill { id: ProgramId },
+    /// Asks for the working directory, after all workloads have ended.
+    Keep,
 }
 
 /// A message of one direction.
@@ -90,6 +93,15 @@ pub(crate) enum Event {
     },
     /// A command's terminal was made. Has init's end as a descriptor.
     Terminal { id: ProgramId },
+    /// The policy was applied to a program without Landlock.
+    LacksLandlock { id: ProgramId },
+    /// The answer to [`Request::Keep`]. Has a detached mount of the working directory as a descriptor, if there is no reason.
+    Kept {
+        /// The path of the working directory, without symbolic links.
+        path: PathBuf,
+        /// Why the working directory cannot be taken over.
+        reason: Option<String>,
+    },
     /// A command was not started. Its end is reported by another event.
     Explained {
         id: ProgramId,

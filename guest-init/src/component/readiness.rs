@@ -5,6 +5,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use box_contract::Health;
+use command_policy::Subject;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
@@ -40,7 +41,8 @@ fn passes(check: &Health, base: Base<'_>) -> bool {
 
 fn succeeds(argv: &[String], base: Base<'_>) -> bool {
     let Ok(streams) = Streams::discard(base.null) else { return false };
-    let workload = Workload::planned(argv);
+    // A command can have changed the program of the check.
+    let workload = Workload::planned(argv, Some(Subject::Program));
     // `spawned.report` must stay open until the program's end: a write to a closed pipe would kill the process.
     let Ok(spawned) = spawn::spawn(base, workload, &streams) else { return false };
     ends_well(spawned.pid, PROGRAM_TIMEOUT_MS)

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use box_contract::Rlimits;
+use command_policy::CommandLimits;
 use nix::sys::resource::{Resource, rlim_t, setrlimit};
 
 use crate::error::{InitError, Step as _};
@@ -23,16 +24,16 @@ const DEFAULTS: [(Resource, Limit); 2] =
 ///
 /// # Errors
 /// The kernel's error, with the limit and its value.
-pub(crate) fn set(plan: Rlimits) -> Result<(), InitError> {
-    limits(plan).into_iter().try_for_each(|(resource, (soft, hard))| {
+pub(crate) fn set(plan: Rlimits, policy: Option<CommandLimits>) -> Result<(), InitError> {
+    limits(plan, policy).into_iter().try_for_each(|(resource, (soft, hard))| {
         setrlimit(resource, soft, hard)
             .step_with(|| format!("set the resource limit {resource:?} to {hard}"))
     })
 }
 
-/// Returns the limits to set. A value of the plan is both the soft and the hard limit: a program could raise a lower
-/// soft limit.
-fn limits(plan: Rlimits) -> BTreeMap<Resource, Limit> {
+/// Returns the limits to set: those of the plan, then of the policy, then the defaults. A value of the plan or the policy is
+/// both the soft and the hard limit: a program could raise a lower soft limit.
+fn limits(plan: Rlimits, policy: Option<CommandLimits>) -> BTreeMap<Resource, Limit> {
     let Rlimits { nofile, nproc, as_bytes, cpu_seconds, core_bytes, fsize_bytes } = plan;
     let planned = [
         (Resource::RLIMIT_NOFILE, nofile),
@@ -44,7 +45,11 @@ fn limits(plan: Rlimits) -> BTreeMap<Resource, Limit> {
     ];
     let planned =
         planned.into_iter().filter_map(|(resource, value)| Some((resource, (value?, value?))));
-    DEFAULTS.into_iter().chain(planned).collect()
+    let of_policy = policy.into_iter().flat_map(|CommandLimits { processes, open_files }| {
+        [(Resource::RLIMIT_NPROC, processes), (Resource::RLIMIT_NOFILE, open_files)]
+            .map(|(resource, value)| (resource, (value, value)))
+    });
+    DEFAULTS.into_iter().chain(of_policy).chain(planned).collect()
 }
 
 #[cfg(test)]
@@ -58,33 +63,40 @@ mod tests {
 
     #[test]
     fn the_plan_goes_over_the_defaults() {
-        let every = limits(Rlimits::default());
+        let every = limits(Rlimits::default(), None);
         assert_eq!(every, BTreeMap::from(DEFAULTS));
         let planned =
-            limits(Rlimits { nofile: Some(9), cpu_seconds: Some(7), ..Rlimits::default() });
+            limits(Rlimits { nofile: Some(9), cpu_seconds: Some(7), ..Rlimits::default() }, None);
         assert_eq!(planned[&Resource::RLIMIT_NOFILE], (9, 9));
         assert_eq!(planned[&Resource::RLIMIT_CPU], (7, 7));
         assert_eq!(planned[&Resource::RLIMIT_CORE], (0, 0));
         assert_eq!(planned.len(), 3);
+        let own = Rlimits { nofile: Some(9), ..Rlimits::default() };
+        let both = limits(own, Some(command_policy::COMMAND_LIMITS));
+        assert_eq!(both[&Resource::RLIMIT_NOFILE], (9, 9));
+        assert_eq!(both[&Resource::RLIMIT_NPROC], (1024, 1024));
     }
 
     /// Limits last as long as their process, so the test runs itself again as the workload.
     #[test]
     fn a_program_meets_the_limits_of_its_plan() {
         if std::env::var_os(INSIDE).is_some() {
-            set(Rlimits {
-                nofile: Some(60),
-                nproc: Some(70),
-                as_bytes: Some(8 << 30),
-                cpu_seconds: Some(90),
-                core_bytes: Some(1024),
-                fsize_bytes: Some(2048),
-            })
+            set(
+                Rlimits {
+                    nofile: Some(60),
+                    nproc: Some(70),
+                    as_bytes: Some(8 << 30),
+                    cpu_seconds: Some(90),
+                    core_bytes: Some(1024),
+                    fsize_bytes: Some(2048),
+                },
+                None,
+            )
             .unwrap();
             let limits = std::fs::read_to_string("/proc/self/limits").unwrap();
             limits.lines().for_each(|line| println!("limit {line}"));
             // More open files than `fs.nr_open` are refused even to root.
-            let refused = set(Rlimits { nofile: Some(1 << 40), ..Rlimits::default() });
+            let refused = set(Rlimits { nofile: Some(1 << 40), ..Rlimits::default() }, None);
             return println!("refused {}", refused.unwrap_err());
         }
         let itself = std::env::current_exe().unwrap();

@@ -13,6 +13,8 @@
 //! In the layout "merged" both components share the lower layer `/roots/merged`. Each has a separate writable layer, so
 //! neither sees the other's changes.
 //!
+//! The component in which a task is verified has its writable layer in `/run/verification`, always in memory.
+//!
 //! Files on a tmpfs are charged to the component's memory and cannot be reclaimed. If they could fill the memory limit,
 //! a program that writes too much would not get "no space left". The kernel would kill one process after the other
 //! without freeing memory. So the writable layer in memory and `/dev/shm` together are smaller than the limit.
@@ -26,17 +28,20 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
 use box_contract::plan::{BOX_EXEC_PATH, EXEC_SOCKET_PATH, RUN_PATH, SKILLS_PATH, system_path};
-use box_contract::{ComponentName, ComponentPlan};
+use box_contract::{ComponentName, ComponentPlan, SystemDirectories};
+use nix::fcntl::ResolveFlag;
 use nix::mount::{MsFlags, mount};
 use nix::unistd::{chdir, chroot};
 
 use super::holder::HolderArgs;
-use super::{dev, workdir};
+use super::{FreshRoot, dev, system, workdir};
 use crate::boot::{self, NO_SUID_DEV, NO_SUID_DEV_EXEC, mount_fs};
 use crate::disks::{self, ROOTS_DISK};
 use crate::error::{InitError, Step as _};
+use crate::mounts::open_or_make_in;
 use crate::secrets;
 use crate::serve::calls;
+use crate::sys::mounts;
 use crate::{cap_http, logs, task};
 
 /// Paths of `/proc` that workloads can read but not write. Paths that do not exist are skipped.
@@ -91,13 +96,18 @@ pub(crate) fn enter(args: &HolderArgs<'_>) -> Result<(), InitError> {
     // secret can be in it.
     workdir::make(&plan.workdir, &plan.user)?;
     // `take` moves the secrets out of this process's copy of them. Dropping them clears their values.
-    secrets::write(&args.secrets.take(), args.name, &plan.user, args.has_disk)
+    secrets::write(&args.secrets.take(), args.name, &plan.user, args.has_disk)?;
+    // The directories and files above are made before this, because they can be in the system.
+    match plan.system {
+        SystemDirectories::Writable => Ok(()),
+        SystemDirectories::ReadOnly => system::make_read_only(),
+    }
 }
 
 /// Mounts the overlay of the image, the box's system files and the writable layer. Returns the overlay's path.
 fn mount_overlay(args: &HolderArgs<'_>) -> Result<PathBuf, InitError> {
     let (name, plan) = (args.name, args.plan);
-    let base = Path::new(RUN_PATH).join(name.name());
+    let base = Path::new(RUN_PATH).join(args.place);
     std::fs::create_dir(&base).step("make the component's directory")?;
     let layer = if args.has_disk {
         Path::new(ROOTS_DISK).join(name.name())
@@ -148,14 +158,12 @@ fn fill(root: &Path, args: &HolderArgs<'_>) -> Result<(), InitError> {
     if args.skills {
         bind_read_only(Path::new(SKILLS_PATH), &below(SKILLS_PATH), NO_SUID_DEV)?;
     }
-    args.host.show(root, args.run, args.name)?;
-    if args.run.task.is_some() && args.name == ComponentName::Agent {
-        task::show(root)?;
+    // After the mounts above, whose paths the kept directory must not redirect.
+    let kept = args.fresh.map(|it| keep_workdir(root, it)).transpose()?.flatten();
+    args.host.show(root, (args.run, args.name), kept)?;
+    if args.fresh.is_none() {
+        show_work(root, args)?;
     }
-    if let (Some(logs), ComponentName::Agent) = (&args.run.logs, args.name) {
-        logs::show(logs, root)?;
-    }
-    cap_http::show(root, args.run, args.name)?;
     if args.calls {
         for (source, path) in [(boot::SELF, BOX_EXEC_PATH), (calls::SOCKET, EXEC_SOCKET_PATH)] {
             bind_read_only(Path::new(source), &below(path), NO_SUID_DEV)?;
@@ -165,6 +173,26 @@ fn fill(root: &Path, args: &HolderArgs<'_>) -> Result<(), InitError> {
         protect(&root.join(path))?;
     }
     MASKED.into_iter().try_for_each(|path| mask(root, &root.join(path)))
+}
+
+/// Mounts the agent's task and logs, and the files of requests.
+fn show_work(root: &Path, args: &HolderArgs<'_>) -> Result<(), InitError> {
+    if args.run.task.is_some() && args.name == ComponentName::Agent {
+        task::show(root)?;
+    }
+    if let (Some(logs), ComponentName::Agent) = (&args.run.logs, args.name) {
+        logs::show(logs, root)?;
+    }
+    cap_http::show(root, args.run, args.name)
+}
+
+/// Mounts the working directory that a verification takes over from the agent's work. Returns its path.
+fn keep_workdir<'a>(root: &Path, fresh: &'a FreshRoot) -> Result<Option<&'a str>, InitError> {
+    let Some((path, mount)) = &fresh.workdir else { return Ok(None) };
+    let step = || format!("keep the working directory {}", path.display());
+    let at = open_or_make_in(root, path, ResolveFlag::empty()).step_with(step)?;
+    mounts::place(mount, at).step_with(step)?;
+    Ok(path.to_str())
 }
 
 /// Binds `source` to `target`, read-only.
@@ -182,7 +210,11 @@ pub(crate) fn bind_read_only(
     change_mount(target, flags, "make a mount read-only")
 }
 
-fn change_mount(target: &Path, flags: MsFlags, step: &str) -> Result<(), InitError> {
+/// Changes the flags of a mount, or its propagation.
+///
+/// # Errors
+/// The error of the mount, with the step and the path.
+pub(super) fn change_mount(target: &Path, flags: MsFlags, step: &str) -> Result<(), InitError> {
     mount(None::<&str>, target, None::<&str>, flags, None::<&str>)
         .step_with(|| format!("{step}: {}", target.display()))
 }

@@ -10,6 +10,7 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use box_contract::wire::{Builtin, Exec, Failed};
 use box_contract::{ComponentPlan, User};
+use command_policy::Subject;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sched::{CloneFlags, unshare};
@@ -21,6 +22,7 @@ use nix::unistd::{
     setsid,
 };
 
+use super::fence::{self, Policy};
 use super::{account, builtin, caps, exec, rlimits, seccomp, workdir};
 use crate::cgroup::Leaf;
 use crate::error::{InitError, Step as _};
@@ -39,6 +41,8 @@ pub(crate) struct Base<'a> {
     pub(crate) leaf: &'a Leaf,
     /// The null device, opened before the component's first program ran.
     pub(crate) null: &'a File,
+    /// The policy of the box, if it has one.
+    pub(crate) policy: Option<&'a Policy>,
 }
 
 /// One workload of a component: a program, and how its settings differ from the plan's.
@@ -56,13 +60,23 @@ pub(crate) struct Workload<'a> {
     pub(crate) has_terminal: bool,
     /// The task that init's program performs instead of executing `argv`.
     pub(crate) builtin: Option<Builtin>,
+    /// What it is under the policy of the box. `None` if the policy does not apply to it.
+    pub(crate) subject: Option<Subject>,
 }
 
 impl Workload<'_> {
     /// Returns a workload with the plan's settings.
-    pub(crate) fn planned(argv: &[String]) -> Self {
+    pub(crate) fn planned(argv: &[String], subject: Option<Subject>) -> Self {
         let argv = of_plan(argv).into();
-        Self { argv, env: &[], workdir: None, user: None, has_terminal: false, builtin: None }
+        Self {
+            argv,
+            env: &[],
+            workdir: None,
+            user: None,
+            has_terminal: false,
+            builtin: None,
+            subject,
+        }
     }
 }
 
@@ -75,6 +89,12 @@ impl<'a> From<&'a Exec> for Workload<'a> {
             user: exec.user.as_deref(),
             has_terminal: exec.terminal.is_some(),
             builtin: exec.builtin,
+            subject: match exec.builtin {
+                Some(Builtin::Check) => Some(Subject::Program),
+                // It reads what the image has.
+                Some(Builtin::Hidden) => None,
+                _ => Some(Subject::Command),
+            },
         }
     }
 }
@@ -125,8 +145,13 @@ pub(crate) struct Spawned {
 /// The outcome of a process's start.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// The process executed its program, at this time on the clock of [`time::now_ns`].
-    Executed(u64),
+    /// The process executed its program.
+    Executed {
+        /// The time on the clock of [`time::now_ns`].
+        at_ns: u64,
+        /// Whether the policy was applied without Landlock, which the kernel lacks.
+        lacks_landlock: bool,
+    },
     /// The program could not be executed. Its standard error and its status have the reason.
     NotExecuted,
     /// A step before the execution failed.
@@ -188,15 +213,16 @@ pub(crate) fn spawn(
 
 /// Runs in the new process. Writes to `report` in the format of [`decode`].
 fn run(base: Base<'_>, workload: Workload<'_>, streams: &Streams, mut report: PipeWriter) -> i32 {
-    let env = match become_workload(base, &workload, streams, &report) {
-        Ok(env) => env,
+    let (env, is_whole) = match become_workload(base, &workload, streams, &report) {
+        Ok(ready) => ready,
         Err(error) => {
             let Failed { step, message } = error.report();
             drop(report.write_all(format!("F{step}\0{message}").as_bytes()));
             return CANNOT_START.into();
         }
     };
-    drop(report.write_all(&[b"E".as_slice(), &time::now_ns().to_le_bytes()].concat()));
+    let executed = if is_whole { EXECUTED } else { EXECUTED_WITHOUT_LANDLOCK };
+    drop(report.write_all(&[&[executed][..], &time::now_ns().to_le_bytes()].concat()));
     let argv = match workload.builtin.map(|it| (it, builtin::program(it, base.plan))) {
         None => workload.argv,
         Some((_, Some(argv))) => of_plan(argv).into(),
@@ -213,12 +239,18 @@ fn run(base: Base<'_>, workload: Workload<'_>, streams: &Streams, mut report: Pi
     failed.status.into()
 }
 
+/// The first byte of a report: the program is being executed. The time follows.
+const EXECUTED: u8 = b'E';
+/// The same, if the policy was applied without Landlock.
+const EXECUTED_WITHOUT_LANDLOCK: u8 = b'W';
+
 fn decode(report: &[u8]) -> Outcome {
     match report {
-        [b'E', at @ ..] if at.len() == 8 => Outcome::Executed(
-            at.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)),
-        ),
-        [b'E', .., b'N'] => Outcome::NotExecuted,
+        [first @ (EXECUTED | EXECUTED_WITHOUT_LANDLOCK), at @ ..] if at.len() == 8 => {
+            let at_ns = at.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte));
+            Outcome::Executed { at_ns, lacks_landlock: *first == EXECUTED_WITHOUT_LANDLOCK }
+        }
+        [EXECUTED | EXECUTED_WITHOUT_LANDLOCK, .., b'N'] => Outcome::NotExecuted,
         [b'F', text @ ..] => {
             let text = String::from_utf8_lossy(text);
             let (step, message) = text.split_once('\0').unwrap_or((&text, ""));
@@ -231,7 +263,8 @@ fn decode(report: &[u8]) -> Outcome {
     }
 }
 
-/// Turns this process, a copy of the holder, into a workload, and returns the environment of its program. The order
+/// Turns this process, a copy of the holder, into a workload. Returns the environment of its program, and whether the whole
+/// policy was applied to it. The order
 /// matters: a step that needs a privilege comes before the privilege is dropped, and the system call filter comes last.
 ///
 /// Other workloads can already have run as root of this root. So before the first [`caps::reduce`] no file is opened by
@@ -241,7 +274,7 @@ fn become_workload(
     workload: &Workload<'_>,
     streams: &Streams,
     report: &PipeWriter,
-) -> Result<Vec<OsString>, InitError> {
+) -> Result<(Vec<OsString>, bool), InitError> {
     let plan = base.plan;
     setsid().step("make a session")?;
     // Makes the leaf the root of the cgroup hierarchy as the workload sees it.
@@ -256,7 +289,12 @@ fn become_workload(
     // it requires CAP_SYS_ADMIN, which they have in no namespace.
     std::fs::write("/proc/self/oom_score_adj", "0").step("reset the OOM score")?;
     sys::set_nice(0).step("reset the priority")?;
-    rlimits::set(plan.rlimits)?;
+    let policy = base.policy.zip(workload.subject);
+    let fences = policy.map(|(policy, subject)| (policy.fences(subject), policy.fallback));
+    if let Some((fences, _)) = fences {
+        fence::cover(fences)?;
+    }
+    rlimits::set(plan.rlimits, fences.and_then(|(it, _)| it.limits))?;
     let capabilities = plan.capabilities.bits();
     caps::bound(capabilities)?;
     caps::reduce(capabilities | caps::TO_CHANGE_USER)?;
@@ -270,12 +308,16 @@ fn become_workload(
     sys::reset_signal_dispositions().step("reset the signals' dispositions")?;
     SigSet::empty().thread_set_mask().step("unblock all signals")?;
     umask(Mode::from_bits_truncate(0o022));
+    let is_whole = match fences {
+        Some((fences, fallback)) => fence::confine(fences, fallback)?,
+        None => true,
+    };
     seccomp::install()?;
     let home = named.map(|account| format!("HOME={}", account.home()).into());
     let has_term = plan.env.iter().any(|it| it.starts_with("TERM="));
     let term = (workload.has_terminal && !has_term).then(|| TERM.into());
     let given = term.iter().chain(&home).chain(workload.env);
-    Ok(environment(of_plan(&plan.env), given))
+    Ok((environment(of_plan(&plan.env), given), is_whole))
 }
 
 /// Returns the variables of both lists, each as `NAME=VALUE`. The last variable with a name takes precedence. For
@@ -350,7 +392,9 @@ mod tests {
     #[test]
     fn reports_read_back() {
         let executed = [b"E".as_slice(), &77_u64.to_le_bytes()].concat();
-        assert_eq!(decode(&executed), Outcome::Executed(77));
+        let expected = |lacks_landlock| Outcome::Executed { at_ns: 77, lacks_landlock };
+        assert_eq!(decode(&executed), expected(false));
+        assert_eq!(decode(&[b"W".as_slice(), &executed[1..]].concat()), expected(true));
         assert_eq!(decode(&[executed.as_slice(), b"N"].concat()), Outcome::NotExecuted);
         let failed = Failed { step: "set the user".into(), message: "EPERM".into() };
         assert_eq!(decode(b"Fset the user\0EPERM"), Outcome::Failed(failed));

@@ -8,15 +8,17 @@
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 use box_contract::User;
+use box_contract::plan::can_be_kept;
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, OpenHow, ResolveFlag, openat2};
 use nix::sys::stat::{Mode, mkdirat};
 use nix::unistd::{Gid, Uid, fchdir, fchownat, getcwd};
 
 use crate::error::{InitError, Step as _};
+use crate::sys::mounts::{self, Attributes};
 
 /// Makes the working directory and its missing parents. A new directory belongs to `user`. Must be called before a
 /// program of the component runs, which could redirect the path.
@@ -63,6 +65,53 @@ fn open_or_make(at: BorrowedFd<'_>, name: &Path) -> nix::Result<(OwnedFd, bool)>
             Ok((open(at, name)?, made))
         }
         opened => Ok((opened?, false)),
+    }
+}
+
+/// Returns the path of the working directory without symbolic links. Like [`make`], must be called before a program of the
+/// component runs.
+///
+/// # Errors
+/// The kernel's error, with the directory.
+pub(crate) fn resolved(workdir: &str) -> Result<PathBuf, InitError> {
+    std::fs::canonicalize(workdir).step_with(|| format!("find the working directory {workdir}"))
+}
+
+/// Returns a detached mount of the working directory, without what is mounted in it. `workdir` is the path that [`resolved`] has
+/// returned. Programs of the component have run meanwhile, so no link of this path is followed.
+///
+/// # Errors
+/// What the programs have put in the place of the directory, or the kernel's error.
+pub(crate) fn detached(workdir: &Path) -> Result<OwnedFd, InitError> {
+    let step = || format!("take over the working directory {}", workdir.display());
+    if !workdir.to_str().is_some_and(can_be_kept) {
+        return Err("it is a directory of the system").step_with(step);
+    }
+    let detach = || -> nix::Result<OwnedFd> {
+        let directory = open_without_links(AT_FDCWD, workdir)?;
+        let mount = mounts::copy_at(&directory, Path::new("."))?;
+        mounts::set_attributes(&mount, Attributes { read_only: false, id_map: None })?;
+        Ok(mount)
+    };
+    detach().map_err(why_not_kept).step_with(step)
+}
+
+/// Opens a directory. A symbolic link in its path is an error, and so is another mount.
+fn open_without_links(at: impl AsFd, path: &Path) -> nix::Result<OwnedFd> {
+    let how = OpenHow::new()
+        .flags(OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC)
+        .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS | ResolveFlag::RESOLVE_NO_XDEV);
+    openat2(at, path, how)
+}
+
+/// Returns what programs have put in the place of the working directory.
+fn why_not_kept(error: Errno) -> &'static str {
+    match error {
+        Errno::ELOOP => "a symbolic link is in its place",
+        Errno::ENOTDIR => "a file is in its place",
+        Errno::ENOENT => "it does not exist any more",
+        Errno::EXDEV => "a symbolic link of the image leads to it from another mount",
+        error => error.desc(),
     }
 }
 
@@ -121,6 +170,31 @@ mod tests {
         try_make(&workdir, &user).unwrap();
         fs::write(root.join("file"), "").unwrap();
         assert_eq!(try_make(&root.join("file/x"), &user), Err(Errno::ENOTDIR));
+        fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn a_working_directory_that_programs_have_replaced_is_not_taken_over() {
+        let root = fs::canonicalize(scratch("workdir-kept")).unwrap();
+        let open = File::open(&root).unwrap();
+        let of =
+            |path: &str| open_without_links(&open, Path::new(path)).map(drop).map_err(why_not_kept);
+        fs::create_dir_all(root.join("real/work")).unwrap();
+        symlink("real", root.join("parent")).unwrap();
+        symlink("real/work", root.join("work")).unwrap();
+        fs::write(root.join("file"), "").unwrap();
+        for (path, reason) in [
+            ("work", "a symbolic link is in its place"),
+            ("parent/work", "a symbolic link is in its place"),
+            ("file", "a file is in its place"),
+            ("gone", "it does not exist any more"),
+        ] {
+            assert_eq!(of(path), Err(reason), "{path}");
+        }
+        assert_eq!(of("real/work"), Ok(()));
+        let failed = detached(Path::new("/usr")).unwrap_err().to_string();
+        assert_eq!(failed, "take over the working directory /usr: it is a directory of the system");
+        assert_eq!(resolved(root.join("work").to_str().unwrap()).unwrap(), root.join("real/work"));
         fs::remove_dir_all(root).unwrap();
     }
 

@@ -15,6 +15,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 
 use box_contract::wire::{Frames, GuestMessage, HostMessage, MAX_FRAME, ProgramId};
 use box_contract::{ComponentName, User};
+use nix::sys::signal::Signal;
 
 use super::Server;
 use crate::error::{InitError, Step as _};
@@ -110,7 +111,8 @@ impl Server<'_> {
         loop {
             self.calls.last = self.calls.last.wrapping_add(1).max(FIRST);
             let id = ProgramId(self.calls.last);
-            if !self.programs.contains_key(&id) && !self.calls.is_open(id) {
+            let is_used = self.is_used(id) || self.calls.is_open(id);
+            if !is_used && id != ProgramId::VERIFICATION {
                 return id;
             }
         }
@@ -137,18 +139,18 @@ impl Server<'_> {
 
     fn serve_caller(&mut self, id: ProgramId, message: HostMessage) -> Result<(), InitError> {
         match message {
-            HostMessage::Exec(_) if self.programs.contains_key(&id) => return self.end_call(id),
+            HostMessage::Exec(_) if self.is_used(id) => return self.end_call(id),
             HostMessage::Exec(exec) if exec.component == ComponentName::Business => {
                 return self.exec(id, exec);
             }
             HostMessage::Exec(_) => self.refuse(id, "the agent runs commands in business only"),
-            HostMessage::Signal(signal) => return self.signal(id, signal.signal),
+            HostMessage::Signal(signal) => return self.pass_signal(id, signal.signal),
             HostMessage::Input(input) => self.take_input(id, &input.data),
             HostMessage::InputEnd(_) => self.end_input(id),
             HostMessage::Credit(credit) => self.grant(id, credit.bytes),
             HostMessage::Resize(resize) => self.resize(id, resize.size),
-            // Only the host may stop and measure the box, set its clock, connect its components to the network, and send
-            // it variables, secrets and mounts.
+            // Only the host may stop and measure the box, set its clock, connect its components to the network, answer
+            // questions, and send it variables, secrets and mounts.
             HostMessage::Shutdown(_)
             | HostMessage::Measure(_)
             | HostMessage::Clock(_)
@@ -156,6 +158,7 @@ impl Server<'_> {
             | HostMessage::Secret(_)
             | HostMessage::Mounts(_)
             | HostMessage::FilePart(_)
+            | HostMessage::Answer(_)
             | HostMessage::Connect(_) => return self.end_call(id),
         }
         Ok(())
@@ -191,6 +194,7 @@ impl Server<'_> {
     /// Closes a connection and kills its command.
     fn end_call(&mut self, id: ProgramId) -> Result<(), InitError> {
         self.calls.open.remove(&id);
+        self.cancel(id, Signal::SIGKILL);
         self.kill(id)?;
         // The command may have ended already, and its last output may wait for a grant.
         self.conclude(id);

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use box_contract::ComponentName;
 use box_contract::wire::{
-    Builtin, Caller, Credit, Exec, Exited, GuestEvent, GuestMessage, MAX_OUTPUT, Output, ProgramId,
-    Stream, TaskResult, TerminalSize,
+    Builtin, Caller, Credit, Exec, Exited, Fenced, GuestEvent, GuestMessage, MAX_OUTPUT, Output,
+    ProgramId, Stream, TaskResult, TerminalSize,
 };
 use nix::sys::signal::Signal;
 
@@ -15,37 +15,52 @@ use super::program::Program;
 use super::{Agent, Server};
 use crate::component::Component;
 use crate::component::protocol::Request;
-use crate::component::spawn::CANNOT_START;
+use crate::component::spawn::{CANNOT_START, Workload};
 use crate::error::{InitError, Step as _};
 use crate::sys;
 use crate::task::TaskFiles;
 
 /// Returns the exit report of a program that was not started.
-fn not_started(id: ProgramId) -> Exited {
-    Exited { id, status: CANNOT_START, oom_killed: false, disk_full: false, timed_out: false }
+pub(super) fn not_started(id: ProgramId) -> Exited {
+    Exited {
+        id,
+        status: CANNOT_START,
+        oom_killed: false,
+        disk_full: false,
+        timed_out: false,
+        fenced: None,
+    }
 }
 
 /// The greatest length of a reason, in bytes, without its newline.
 const MAX_REASON: usize = MAX_OUTPUT - 1;
 
 impl Server<'_> {
-    /// Starts a command. If it cannot be started, sends the reason to the caller as the command's standard error.
+    /// Starts a command, if the policy does not forbid it, and if a person approves it where the policy asks. If it cannot be started,
+    /// sends the reason to the caller as the command's standard error.
     pub(super) fn exec(&mut self, id: ProgramId, exec: Exec) -> Result<(), InitError> {
-        if !id.is_command() || self.programs.contains_key(&id) {
+        if !id.is_command() || self.is_used(id) {
             let error = InitError::new("run a command", format!("the id {id} is in use"));
             drop(self.machine.channel.send_failed(&error));
             return Ok(());
         }
-        let (Some(_), None) = (self.target(exec.component), &self.stop) else {
-            let reason = match &self.stop {
-                Some(_) => "the box is being stopped".to_owned(),
-                None => format!("the box has no {} component any more", exec.component.name()),
-            };
+        if let Some(reason) = self.why_no_command(exec.component) {
             self.refuse(id, &reason);
             return Ok(());
-        };
-        let component = exec.component;
+        }
         let by = if id.is_known_to_host() { Caller::Host } else { Caller::Agent };
+        self.admit(id, exec, by);
+        Ok(())
+    }
+
+    /// Returns whether a program or a waiting command has the id.
+    pub(super) fn is_used(&self, id: ProgramId) -> bool {
+        self.programs.contains_key(&id) || self.approvals.has(id)
+    }
+
+    /// Starts a command that the policy permits.
+    pub(super) fn launch(&mut self, id: ProgramId, exec: Exec, by: Caller) {
+        let component = exec.component;
         self.log(GuestEvent::of_command(id, &exec, by));
         match self.start(id, exec) {
             Ok(program) => drop(self.programs.insert(id, program)),
@@ -54,12 +69,24 @@ impl Server<'_> {
                 self.log(GuestEvent::of_end(component, Some(id), not_started(id)));
             }
         }
-        Ok(())
+    }
+
+    /// Returns why no command can be started in a component. `None` if commands can be started.
+    fn why_no_command(&self, component: ComponentName) -> Option<String> {
+        if self.stop.is_some() {
+            return Some("the box is being stopped".to_owned());
+        }
+        if self.verification.is_some() {
+            return Some("the task is being verified".to_owned());
+        }
+        let is_gone = self.target(component).is_none();
+        is_gone.then(|| format!("the box has no {} component any more", component.name()))
     }
 
     /// Starts a command. Only the host can request tasks on skills: such a task of the agent is started in the
     /// component, where it fails with an error.
     fn start(&mut self, id: ProgramId, exec: Exec) -> Result<Program, InitError> {
+        let subject = Workload::from(&exec).subject;
         let timeout = exec.timeout_ms.map(Duration::from_millis);
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let mut program = match exec.builtin {
@@ -69,6 +96,7 @@ impl Server<'_> {
             _ => self.start_in_component(id, exec)?,
         };
         program.deadline = deadline;
+        program.fenced = subject.and(self.machine.plan.sandbox.as_ref()).map(|_| Fenced::Whole);
         Ok(program)
     }
 
@@ -101,6 +129,9 @@ impl Server<'_> {
 
     /// Writes the reason why a command was not started to the command's standard error.
     pub(super) fn explain(&mut self, id: ProgramId, why: &str) {
+        if id == ProgramId::VERIFICATION {
+            return self.explain_verification(why);
+        }
         // Cut the reason, because a name in it can be as long as a whole message.
         let mut data = why.as_bytes()[..why.len().min(MAX_REASON)].to_vec();
         data.push(b'\n');
@@ -178,8 +209,9 @@ impl Server<'_> {
         }
     }
 
-    /// Buffers bytes for a program's standard input until the program reads them.
+    /// Buffers bytes for a program's standard input until the program reads them, or until a waiting command starts.
     pub(super) fn take_input(&mut self, id: ProgramId, data: &[u8]) {
+        self.keep_input(id, data);
         let input = self.programs.get_mut(&id).and_then(|it| it.input.as_mut());
         if let Some(input) = input {
             input.push(data);
@@ -188,6 +220,7 @@ impl Server<'_> {
     }
 
     pub(super) fn end_input(&mut self, id: ProgramId) {
+        self.note_input_end(id);
         let input = self.programs.get_mut(&id).and_then(|it| it.input.as_mut());
         if let Some(input) = input {
             input.end();
@@ -196,6 +229,7 @@ impl Server<'_> {
     }
 
     pub(super) fn resize(&mut self, id: ProgramId, size: TerminalSize) {
+        self.note_size(id, size);
         self.programs.get_mut(&id).into_iter().for_each(|program| program.resize(size));
     }
 
@@ -230,6 +264,9 @@ impl Server<'_> {
         if id == ProgramId::AGENT {
             self.machine.logs.output(stream, &data);
         }
+        if id == ProgramId::VERIFICATION {
+            return self.keep_verification_output(&data);
+        }
         self.reply(id, |id| GuestMessage::Output(Output { id, stream, data }));
     }
 
@@ -248,9 +285,14 @@ impl Server<'_> {
         let mut outputs = Vec::new();
         while let Some(output) = program.drain() {
             outputs.push(output);
+            if id == ProgramId::VERIFICATION {
+                // Init keeps only the end of this output, so no reader has to keep up.
+                program.grant(u32::MAX);
+            }
         }
         let (is_held_back, timed_out, component, credit) =
             (program.is_held_back(), program.timed_out, program.component, program.credit());
+        let fenced = program.fenced;
         for (stream, data) in outputs {
             self.send_output(id, stream, data);
         }
@@ -263,29 +305,41 @@ impl Server<'_> {
         let leaf = of_program.map(|it| &it.leaf);
         let oom_killed = leaf.is_some_and(crate::cgroup::Leaf::oom_killed);
         let disk_full = status != 0 && of_program.is_some_and(Component::is_full);
-        let exited = Exited { id, status, oom_killed, disk_full, timed_out };
+        let exited = Exited { id, status, oom_killed, disk_full, timed_out, fenced };
         let command = id.is_command().then_some(id);
         self.log(GuestEvent::of_end(component, command, exited));
+        if id == ProgramId::VERIFICATION {
+            return self.end_verification(exited);
+        }
         if id == ProgramId::AGENT {
-            self.send_result();
+            let result = self.send_result();
             self.send_trajectories();
-            // The launcher knows whether the agent has been ready, and decides what follows.
+            // The launcher knows whether the agent has been ready, and decides what follows. The start fails without that.
+            let was_ready = self.agent == Agent::Ready;
             self.agent = Agent::Ended;
+            if was_ready && self.begin_verification(exited, &result) {
+                return;
+            }
         }
         if id == ProgramId::BUSINESS {
             self.autostarted_has_ended(status, credit);
+            if self.verification.is_some() {
+                // Init has ended it. It has not failed.
+                return;
+            }
         }
         // `reply` passes the id by which the caller knows the program, which may be another one.
         self.reply(id, |id| GuestMessage::Exited(Exited { id, ..exited }));
         self.hang_up(id);
     }
 
-    /// Sends the result of the task. Sends no message if the box has no task or the result is empty.
-    fn send_result(&mut self) {
+    /// Sends and returns the result of the task. Sends no message if the box has no task or the result is empty.
+    fn send_result(&mut self) -> Vec<u8> {
         let result = self.machine.task.as_ref().map(TaskFiles::result).unwrap_or_default();
         for part in result.chunks(MAX_OUTPUT) {
             self.send(&GuestMessage::TaskResult(TaskResult { data: part.to_vec() }));
         }
+        result
     }
 
     /// Sends the agent's trajectories.

@@ -4,6 +4,7 @@
 //! One thread calls [poll(2)](https://man7.org/linux/man-pages/man2/poll.2.html) on the channel, the holders, the
 //! programs' pipes and SIGCHLD.
 
+mod approvals;
 pub(crate) mod autostart;
 mod business;
 pub(crate) mod calls;
@@ -12,6 +13,7 @@ mod input;
 mod program;
 mod skills;
 mod stop;
+mod verification;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -20,7 +22,8 @@ use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
 
 use box_contract::wire::{
-    GuestEvent, GuestEventKind, GuestMessage, HostMessage, Measure, ProgramId, Stream, Usage,
+    Fenced, GuestEvent, GuestEventKind, GuestMessage, HostMessage, Measure, ProgramId, Stream,
+    Usage,
 };
 use box_contract::{ComponentName, NetworkMode, RunPlan};
 use nix::errno::Errno;
@@ -39,11 +42,13 @@ use crate::task::{self, TaskFiles};
 use crate::time::{self, Clock, Milestones};
 use crate::wait::{self, Ended};
 use crate::{bridge, cap_http, network};
+use approvals::Approvals;
 use autostart::Autostart;
 use calls::Calls;
 use input::Input;
 use program::Program;
 use stop::{Stop, TICK};
+use verification::Verification;
 
 /// The state after the set-up.
 #[derive(Debug)]
@@ -81,6 +86,7 @@ pub(crate) struct Machine<'a> {
 /// The step that failed. The caller must power the VM off after an error, too.
 pub(crate) fn run(machine: Machine<'_>) -> Result<(), InitError> {
     let mut server = Server {
+        approvals: Approvals::new(machine.plan.sandbox.as_ref()),
         calls: Calls::default(),
         machine,
         programs: BTreeMap::new(),
@@ -89,6 +95,8 @@ pub(crate) fn run(machine: Machine<'_>) -> Result<(), InitError> {
         connected: Vec::new(),
         wanted: Vec::new(),
         agent: Agent::Starting,
+        for_verification: None,
+        verification: None,
         host_gone: false,
         stop: None,
     };
@@ -99,7 +107,9 @@ pub(crate) fn run(machine: Machine<'_>) -> Result<(), InitError> {
             server.serve(source)?;
         }
         server.kill_late_programs()?;
+        server.deny_late_commands();
         server.start_autostarted();
+        server.go_on_with_verification()?;
     }
     Ok(())
 }
@@ -144,7 +154,12 @@ struct Server<'a> {
     /// The components to connect to the network once they exist.
     wanted: Vec<ComponentName>,
     calls: Calls,
+    approvals: Approvals,
     agent: Agent,
+    /// The starter of the component in which the task is verified, if it has a verification.
+    for_verification: Option<Starter<'a>>,
+    /// The verification of the task, while it takes place.
+    verification: Option<Verification>,
     host_gone: bool,
     stop: Option<Stop>,
 }
@@ -161,6 +176,7 @@ impl Server<'_> {
             sent => sent.step("start the agent")?,
         }
         program.deadline = self.machine.plan.task.as_ref().and_then(task::deadline);
+        program.fenced = self.machine.plan.sandbox.as_ref().map(|_| Fenced::Whole);
         self.programs.insert(ProgramId::AGENT, program);
         Ok(())
     }
@@ -175,7 +191,9 @@ impl Server<'_> {
             machine.components.push(component);
         }
         // All secrets have been delivered.
-        drop(starter);
+        let starter = starter.for_verification();
+        let is_verified = machine.plan.task.as_ref().is_some_and(|it| it.verify.is_some());
+        self.for_verification = is_verified.then_some(starter);
         for (component, (_, plan)) in machine.components.iter().zip(machine.plan.components()) {
             let bridge = bridge::start(component, plan)?;
             machine.carriers.extend(bridge.map(|pid| (pid, "bridge the agent's port")));
@@ -263,9 +281,12 @@ impl Server<'_> {
 
     /// Returns the next time at which init has work even without an event. `None` if there is no such time.
     fn deadline(&self) -> Option<Instant> {
-        let tick = self.stop.as_ref().map(|_| Instant::now() + TICK);
+        let is_ticking = self.stop.is_some() || self.is_preparing_verification();
+        let tick = is_ticking.then(|| Instant::now() + TICK);
         let due = self.start_due();
-        self.programs.values().filter_map(|it| it.deadline).chain(tick).chain(due).min()
+        let denial = self.approvals.deadline();
+        let programs = self.programs.values().filter_map(|it| it.deadline);
+        programs.chain(tick).chain(due).chain(denial).min()
     }
 
     fn serve(&mut self, source: Source) -> Result<(), InitError> {
@@ -305,7 +326,7 @@ impl Server<'_> {
     fn serve_message(&mut self, message: HostMessage) -> Result<(), InitError> {
         match message {
             HostMessage::Exec(exec) => self.exec(exec.id, exec),
-            HostMessage::Signal(signal) => self.signal(signal.id, signal.signal),
+            HostMessage::Signal(signal) => self.pass_signal(signal.id, signal.signal),
             HostMessage::Shutdown(shutdown) => {
                 self.begin_stop(shutdown.grace());
                 Ok(())
@@ -335,6 +356,10 @@ impl Server<'_> {
                 Ok(())
             }
             HostMessage::Connect(connect) => self.connect(connect.component),
+            HostMessage::Answer(answer) => {
+                self.answer(answer);
+                Ok(())
+            }
             HostMessage::Variable(_)
             | HostMessage::Secret(_)
             | HostMessage::Mounts(_)
@@ -383,8 +408,16 @@ impl Server<'_> {
                 self.set_up_rest()?;
             }
             Event::Healthy { at_ns } => self.agent_is_healthy(at_ns),
+            Event::LacksLandlock { id } => {
+                let program = self.programs.get_mut(&id);
+                program.into_iter().for_each(|it| it.fenced = Some(Fenced::WithoutLandlock));
+            }
             Event::Exited { id, status } => self.program_has_ended(id, status),
+            Event::Failed(failed) if self.verification.is_some() => {
+                self.fail_verification(&InitError::from(failed).to_string());
+            }
             Event::Failed(failed) => return Err(failed.into()),
+            Event::Kept { path, reason } => self.take_workdir(path, reason.as_deref(), fds),
             Event::Terminal { id } => self.connect_terminal(id, fds),
             Event::Explained { id, reason } => self.explain(id, &reason),
             Event::Prepared => {}
@@ -400,9 +433,8 @@ impl Server<'_> {
         component.leaf.kill()?;
         let name = component.name;
         console::say(&format!("the holder of the {} has ended", name.name()));
-        let programs = self.programs.iter().filter(|(_, program)| program.component == name);
-        let ids: Vec<ProgramId> = programs.map(|(id, _)| *id).collect();
-        ids.into_iter().for_each(|id| self.program_has_ended(id, KILLED));
+        self.end_programs_of(name);
+        self.deny_stopped(Some(name));
         Ok(())
     }
 

@@ -6,7 +6,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
 use box_contract::ComponentName;
-use box_contract::wire::{FRAME_COST, MAX_OUTPUT, Stream, TerminalSize, WINDOW, output_cost};
+use box_contract::wire::{
+    FRAME_COST, Fenced, MAX_OUTPUT, Stream, TerminalSize, WINDOW, output_cost,
+};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::unistd::pipe2;
 
@@ -34,6 +36,8 @@ pub(crate) struct Program {
     pub(crate) deadline: Option<Instant>,
     /// Whether it was killed at its deadline.
     pub(crate) timed_out: bool,
+    /// How the policy confines it.
+    pub(crate) fenced: Option<Fenced>,
     /// Its exit status, once it has ended.
     pub(crate) status: Option<u8>,
     /// How many bytes of standard output and of standard error were read since the program ended.
@@ -51,6 +55,7 @@ impl Program {
             credit: WINDOW,
             deadline: None,
             timed_out: false,
+            fenced: None,
             status: None,
             drained: [0; 2],
         }

@@ -33,6 +33,8 @@ impl Server<'_> {
             return;
         }
         self.stop = Some(Stop { deadline, killed: false });
+        self.deny_stopped(None);
+        self.abandon_verification();
         if !grace.is_zero() {
             for component in &self.machine.components {
                 match component.stop_signal.filter(|_| self.programs.contains_key(&own(component)))

@@ -2,7 +2,7 @@
 //! [mount_setattr(2)](https://man7.org/linux/man-pages/man2/mount_setattr.2.html),
 //! [move_mount(2)](https://man7.org/linux/man-pages/man2/move_mount.2.html)), which `nix` does not support.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -34,7 +34,20 @@ pub fn copy(path: &Path) -> nix::Result<OwnedFd> {
 /// The kernel's error.
 pub fn copy_at(directory: impl AsFd, path: &Path) -> nix::Result<OwnedFd> {
     let path = CString::new(path.as_os_str().as_bytes()).map_err(|_| Errno::EINVAL)?;
-    let flags = libc::OPEN_TREE_CLONE | libc::OPEN_TREE_CLOEXEC;
+    open_tree(directory, &path, 0)
+}
+
+/// Returns a detached copy of the mount of an open file or directory, with all mounts below it.
+///
+/// # Errors
+/// The kernel's error.
+pub fn copy_all(of: impl AsFd) -> nix::Result<OwnedFd> {
+    let flags = libc::AT_EMPTY_PATH | libc::AT_RECURSIVE;
+    open_tree(of, c"", flags.cast_unsigned())
+}
+
+fn open_tree(directory: impl AsFd, path: &CStr, flags: libc::c_uint) -> nix::Result<OwnedFd> {
+    let flags = libc::OPEN_TREE_CLONE | libc::OPEN_TREE_CLOEXEC | flags;
     let directory = directory.as_fd().as_raw_fd();
     // SAFETY: the path is a C string that outlives the call.
     let fd = unsafe { libc::syscall(libc::SYS_open_tree, directory, path.as_ptr(), flags) };
@@ -59,14 +72,32 @@ pub fn set_attributes(mount: impl AsFd, attributes: Attributes<'_>) -> nix::Resu
         propagation: 0,
         userns_fd: id_map.map_or(0, |it| u64::from(it.as_raw_fd().cast_unsigned())),
     };
+    set_attr(mount, 0, &set)
+}
+
+/// Makes a mount and all mounts below it read-only, and changes nothing else of them.
+///
+/// # Errors
+/// The kernel's error.
+pub fn make_all_read_only(mount: impl AsFd) -> nix::Result<()> {
+    let set = libc::mount_attr {
+        attr_set: libc::MOUNT_ATTR_RDONLY,
+        attr_clr: 0,
+        propagation: 0,
+        userns_fd: 0,
+    };
+    set_attr(mount, libc::AT_RECURSIVE, &set)
+}
+
+fn set_attr(mount: impl AsFd, flags: libc::c_int, set: &libc::mount_attr) -> nix::Result<()> {
     // SAFETY: the empty path is a C string, and `set` a whole `mount_attr` of the size given.
     let result = unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,
             mount.as_fd().as_raw_fd(),
             c"".as_ptr(),
-            libc::AT_EMPTY_PATH,
-            &raw const set,
+            libc::AT_EMPTY_PATH | flags,
+            &raw const *set,
             size_of::<libc::mount_attr>(),
         )
     };
