@@ -25,6 +25,7 @@
 pub mod all_users;
 mod error;
 mod events;
+mod policy;
 mod record;
 mod refused;
 mod rename;
@@ -58,6 +59,7 @@ pub use crate::streams::log::since_epoch;
 pub use crate::streams::log::{LogReader, Logged, Logs};
 pub use error::RecordError;
 pub use events::{BoxEvent, EventKind, RecordWatch};
+pub use policy::{CommandPolicy, CommandSandbox, DeniedAccess, DeniedKind};
 pub use record::{Record, Restarted, State, Updated};
 pub use rename::Updating;
 pub use run_log::{Happened, KeptTrajectory, RunEntry, RunLog};

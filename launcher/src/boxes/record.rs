@@ -10,6 +10,7 @@ use box_digest::Digest;
 use box_layout::OpenBox;
 use serde::{Deserialize, Serialize};
 
+use crate::boxes::CommandPolicy;
 use crate::boxes::task::Task;
 use crate::machine::Machine;
 use crate::machine::variables::GivenVariable;
@@ -89,6 +90,9 @@ pub struct Record {
     /// The size in bytes of the disk for the files that components write to their roots. `None` if they are in memory.
     #[serde(default)]
     pub disk_bytes: Option<u64>,
+    /// The policy for commands in each component. Empty if the box has none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub policy: BTreeMap<ComponentName, CommandPolicy>,
     /// The current rules of the box's network.
     #[serde(default)]
     pub network: NetworkPlan,
@@ -221,6 +225,7 @@ impl Record {
             shares: Vec::new(),
             volumes: Vec::new(),
             disk_bytes: None,
+            policy: CommandPolicy::of_start(plan, std::iter::empty()),
             network: plan.network.clone(),
             network_given: Choice::Box,
             network_local: Vec::new(),

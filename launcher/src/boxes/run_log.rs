@@ -26,8 +26,12 @@ impl RunEntry {
     const fn rank(&self) -> u8 {
         match &self.what {
             Happened::Event(event) => match event.kind {
-                GuestEventKind::End | GuestEventKind::CommandEnd => 2,
-                GuestEventKind::Start | GuestEventKind::Ready | GuestEventKind::Command => 0,
+                GuestEventKind::End | GuestEventKind::CommandEnd | GuestEventKind::Denied => 2,
+                GuestEventKind::Start
+                | GuestEventKind::Ready
+                | GuestEventKind::Command
+                | GuestEventKind::Question
+                | GuestEventKind::Approved => 0,
             },
             Happened::Output(_) | Happened::Connection(_) => 1,
         }

@@ -2,7 +2,8 @@
 
 use std::io::Write as _;
 
-use box_contract::{TaskPlan, TaskStatus};
+use box_contract::wire::Verification;
+use box_contract::{TaskPlan, TaskStatus, TaskVerification};
 use host_fs::OsError;
 use host_fs::named::FileSlot;
 use host_fs::publish::FileDraft;
@@ -26,6 +27,9 @@ pub struct Task {
     /// The task's status. Times are in seconds since 1970.
     #[serde(flatten)]
     pub status: TaskStatus,
+    /// The verification that the box declares, and how it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verification: Option<TaskVerification>,
 }
 
 /// The task of a box that has ended, and its result.
@@ -41,7 +45,8 @@ impl Task {
     /// Returns a task that no agent works on yet.
     pub fn new(plan: &TaskPlan) -> Self {
         let TaskPlan { id, kind, description, .. } = plan.clone();
-        Self { id, kind, description, status: TaskStatus::Pending }
+        let verification = plan.verify.as_ref().map(TaskVerification::new);
+        Self { id, kind, description, status: TaskStatus::Pending, verification }
     }
 
     /// Records that the agent works on the task.
@@ -49,9 +54,38 @@ impl Task {
         self.status = TaskStatus::Running { started_at: now() };
     }
 
+    /// Records a step of the verification.
+    ///
+    /// # Errors
+    /// The fault of a guest that sends this step for this task, or at this time.
+    pub(crate) fn verify(&mut self, step: Verification) -> Result<(), &'static str> {
+        let is_running = matches!(self.status, TaskStatus::Running { .. });
+        let is_verifying = matches!(self.status, TaskStatus::Verifying { .. });
+        let Some(verification) = &mut self.verification else {
+            return Err("a verification of a task that has none");
+        };
+        match step {
+            Verification::Started if is_running => {
+                self.status = TaskStatus::Verifying { started_at: now() };
+            }
+            Verification::Ended(end) if is_verifying => {
+                if !end.is_bounded() {
+                    return Err("the output of a verification is too long");
+                }
+                if verification.end.replace(end).is_some() {
+                    return Err("a verification has ended twice");
+                }
+            }
+            Verification::Started | Verification::Ended(_) => {
+                return Err("a verification at the wrong time");
+            }
+        }
+        Ok(())
+    }
+
     /// Records that the task failed because the box ended, unless the task already has a verdict.
     pub(crate) fn lose(&mut self) {
-        if matches!(self.status, TaskStatus::Pending | TaskStatus::Running { .. }) {
+        if self.status.is_open() {
             let error = "the box ended before it was done".to_owned();
             self.status = TaskStatus::Failed { finished_at: now(), error };
         }
@@ -103,6 +137,8 @@ mod tests {
     use std::os::unix::fs::symlink;
     use std::path::{Path, PathBuf};
 
+    use box_contract::wire::{MAX_VERIFICATION_OUTPUT, VerificationEnd};
+    use box_contract::{ComponentName, VerifyPlan};
     use host_fs::upward::Search;
 
     use super::*;
@@ -138,6 +174,37 @@ mod tests {
             assert_eq!(found(), (None, key()));
         }
         assert_eq!(fs::read_dir(at("share/moved")).unwrap().count(), 0);
+    }
+
+    /// A compromised guest can send every message at every time.
+    #[test]
+    fn a_verification_is_one_of_the_declared_task() {
+        let plan = TaskPlan::read(r#"{"id":"t","type":"x","description":"y"}"#).unwrap();
+        let argv = vec!["npm".to_owned(), "test".to_owned()];
+        let component = ComponentName::Agent;
+        let verify = Some(VerifyPlan { argv, component, timeout_seconds: 60 });
+        let ended = |output: &str| {
+            let end = VerificationEnd { output: output.to_owned(), ..VerificationEnd::default() };
+            Verification::Ended(end)
+        };
+        let mut undeclared = Task::new(&plan);
+        undeclared.start();
+        assert!(undeclared.verify(Verification::Started).is_err());
+        let mut task = Task::new(&TaskPlan { verify, ..plan });
+        assert!(task.verify(Verification::Started).is_err(), "no agent works on it");
+        task.start();
+        assert!(task.verify(ended("")).is_err(), "it has not begun");
+        assert_eq!(task.verify(Verification::Started), Ok(()));
+        assert!(task.verify(Verification::Started).is_err(), "twice");
+        let long = "x".repeat(MAX_VERIFICATION_OUTPUT + 1);
+        assert!(task.verify(ended(&long)).is_err());
+        assert_eq!(task.verify(ended("ok")), Ok(()));
+        assert!(task.verify(ended("other")).is_err(), "twice");
+        let text = serde_json::to_string(&task).unwrap();
+        assert!(text.contains(r#""status":"verifying""#), "{text}");
+        assert_eq!(serde_json::from_str::<Task>(&text).unwrap(), task);
+        task.lose();
+        assert!(matches!(task.status, TaskStatus::Failed { .. }));
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub(crate) struct CommandOptions {
     #[arg(value_parser = milliseconds, allow_negative_numbers = true)]
     timeout: Option<u64>,
     /// Keep at most this much of each output stream for --json, such as 16MiB; a number alone is in bytes. `truncated` is true
-    /// if there was more [default: 1MiB].
+    /// if there was more [default: `max-output` of the box's `sandbox`, or 1MiB].
     #[arg(long, value_name = "SIZE", requires_all = ["command", "json"])]
     #[arg(value_parser = size_between(0, MAX_CAPTURED, Some(1)), allow_negative_numbers = true)]
     max_output: Option<u64>,
@@ -72,9 +72,10 @@ impl CommandOptions {
         }
     }
 
-    /// Returns the route that captures output for a report.
-    pub(super) fn capture(&self) -> Route {
-        let limit = self.max_output.and_then(|limit| usize::try_from(limit).ok());
+    /// Returns the route that captures output for a report. `policy` is the limit of the box's policy, if it has one.
+    pub(super) fn capture(&self, policy: Option<u64>) -> Route {
+        let limit = self.max_output.or(policy.map(|it| it.min(MAX_CAPTURED)));
+        let limit = limit.and_then(|limit| usize::try_from(limit).ok());
         limit.map_or_else(Route::capture, Route::capture_within)
     }
 

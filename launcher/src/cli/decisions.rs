@@ -94,6 +94,9 @@ const ROWS: &[Row] = &[
     ("network x allow", &["a.example.com"], &[JSON]),
     ("network x deny", &["a.example.com"], &[JSON]),
     ("network x reload", &["x.box"], &[JSON, STORE]),
+    ("approvals", &["x"], &[("follow", &["--follow"], &[]), JSON]),
+    ("approve", &["x"], &[("always", &["--always"], &[]), JSON]),
+    ("deny", &["x"], &[JSON]),
     (
         "task",
         &["x"],
@@ -208,6 +211,7 @@ const ROWS: &[Row] = &[
         ],
     ),
     ("inspect", &["x.box"], &[JSON, STORE]),
+    ("check-command", &["x.box", "--", "ls"], &[JSON, STORE]),
     ("images", &[], &[("all", &["--all"], &[]), ("sizes", &["--sizes"], &[]), JSON, STORE]),
     (
         "pull",

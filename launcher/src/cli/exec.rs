@@ -8,17 +8,18 @@ use std::rc::Rc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use box_contract::wire::{Exec, Exited, Follow};
+use box_contract::wire::{Exec, Exited, Follow, Question};
 use box_contract::{ComponentName, exit};
-use boxlaunch::boxes::{Boxes, Record, State};
+use boxlaunch::boxes::{Boxes, DeniedAccess, Record, State};
 use boxlaunch::client::{Client, ClientError, CommandSetup};
 use boxlaunch::machine::report::CommandReport;
 use boxlaunch::streams::output::Route;
 use cli_common::store::StoreOption;
 use host_fs::OsError;
-use safe_text::shell_word;
+use safe_text::{shell_word, shown};
 use vmm::signals::{StopSignals, Stopped};
 
+use super::asker::Asker;
 use super::command::{CommandOptions, bytes, component};
 use super::environment::record_or_tip;
 use super::error::{Failure, usage};
@@ -199,8 +200,13 @@ fn run_in(
     if record.state == State::Starting && (request.detached || !exec.is_short()) {
         until_ready(record, signals)?;
     }
-    let mut client = Client::connect(record, Follow::Nothing, signals)?;
-    let mut output = if request.json { request.options.capture() } else { screen.route() };
+    let silent = request.json;
+    let limit = record.policy.get(&component).map(|it| it.max_output_bytes);
+    let asker = Asker::new((screen, signals), &record.name, request.options.tty, silent);
+    let ask = |question: &Question| asker.ask(question);
+    let client = Client::connect(record, Follow::Nothing, signals)?;
+    let mut client = client.on_question(asker.own(), &ask)?;
+    let mut output = if request.json { request.options.capture(limit) } else { screen.route() };
     let (input, tty) = (request.options.input()?, request.options.terminal()?);
     let started = Instant::now();
     if request.detached {
@@ -210,6 +216,11 @@ fn run_in(
         client.exec(CommandSetup { exec, input, tty, output: &mut output }, &mut Route::Nowhere);
     let exit = after_signal(&mut client, exit, &mut output, signals)?;
     let report = CommandReport::new(component, argv, exit, started.elapsed(), &output);
+    let boxes = Boxes::new(&paths::state()?);
+    let report = report.refused(client.take_refusal()).under(&boxes, record);
+    if !request.json {
+        report.denied_connections().for_each(|it| screen.notice(&denied(it)));
+    }
     if request.json {
         screen.print(&json_line(&report)?);
     } else if report.lacked_memory() {
@@ -219,6 +230,12 @@ fn run_in(
         screen.notice(&disk_full(component, record.disk_bytes));
     }
     Ok(report.code())
+}
+
+/// Returns the notice about a connection that the filter has denied to a command.
+fn denied(access: &DeniedAccess) -> String {
+    let DeniedAccess { subject, reason, .. } = access;
+    format!("the filter denied a connection to {}: {}", shown(subject), shown(reason))
 }
 
 /// Waits until a box that is starting runs, or has ended, which is an error.

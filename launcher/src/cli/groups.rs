@@ -9,11 +9,23 @@ const GROUPS: [(&str, &[&str]); 7] = [
     (
         "Work in a running box",
         &[
-            "exec", "shell", "attach", "cp", "ls", "task", "agent", "mcp", "skills", "network",
+            "exec",
+            "shell",
+            "attach",
+            "cp",
+            "ls",
+            "task",
+            "agent",
+            "mcp",
+            "skills",
+            "network",
+            "approvals",
+            "approve",
+            "deny",
             "health",
         ],
     ),
-    ("Look at boxes", &["ps", "logs", "stats", "events", "port", "inspect"]),
+    ("Look at boxes", &["ps", "logs", "stats", "events", "port", "inspect", "check-command"]),
     ("End boxes", &["stop", "kill", "wait", "rm"]),
     ("Boxes in the store", &["images", "pull", "load", "save", "verify", "rmi", "prune"]),
     ("This host", &["volume", "doctor", "metrics", "completions", "man", "help"]),
@@ -80,7 +92,7 @@ mod tests {
 
         Usage: boxlaunch [OPTIONS] <COMMAND>
         ");
-        assert!(rest.starts_with("  run          Boots a box"), "{rest}");
+        assert!(rest.starts_with("  run            Boots a box"), "{rest}");
         assert!(rest.contains("\n\nOptions:\n  -q, --quiet"), "{rest}");
         assert!(rest.contains("\n\nExit codes:\n"), "{rest}");
         assert!(!rest.contains('{'), "{rest}");

@@ -2,6 +2,9 @@
 
 mod agent;
 mod all_users;
+mod approvals;
+mod asker;
+mod check_command;
 mod command;
 mod complete;
 mod copy;
@@ -99,7 +102,10 @@ struct Cli {
 /// The exit codes of this program for its `--help`.
 pub(crate) const EXIT_CODES: [(u8, &str); 7] = [
     (exit::DONE, "done"),
-    (exit::FAILED, "the command failed; not healthy (`health`, `agent health`)"),
+    (
+        exit::FAILED,
+        "the command failed; not healthy (`health`, `agent health`); not run (`check-command`)",
+    ),
     (exit::USAGE, "the command line is wrong"),
     (exit::OVER_BUDGET, "the startup budget is exceeded (`run`)"),
     (exit::DIFFERENT, "the box is damaged, or has no trusted signature (`verify`)"),
@@ -134,6 +140,9 @@ enum Command {
     Health(health::HealthArgs),
     Skills(skills::SkillsArgs),
     Network(network::NetworkArgs),
+    Approvals(approvals::ApprovalsArgs),
+    Approve(approvals::ApproveArgs),
+    Deny(approvals::DenyArgs),
     Task(task::TaskArgs),
     Agent(agent::AgentArgs),
     Mcp(mcp::McpArgs),
@@ -151,6 +160,8 @@ enum Command {
     Volume(volume::VolumeArgs),
     Verify(verify::VerifyArgs),
     Inspect(inspect::InspectArgs),
+    #[command(name = "check-command")]
+    Classify(check_command::CheckCommandArgs),
     Doctor(doctor::DoctorArgs),
     #[command(after_help = CompletionsArgs::examples("boxlaunch"))]
     Completions(CompletionsArgs),
@@ -191,6 +202,9 @@ impl Command {
             Self::Health(args) => (health::health(args), args.json),
             Self::Skills(args) => (skills::skills(args), args.json),
             Self::Network(args) => (network::network(args), args.json),
+            Self::Approvals(args) => (approvals::approvals(args), args.json),
+            Self::Approve(args) => (approvals::approve(args), args.is_json()),
+            Self::Deny(args) => (approvals::deny(args), args.is_json()),
             Self::Task(args) => (task::task(args), args.json),
             Self::Agent(args) => (agent::agent(args), args.is_json()),
             Self::Mcp(args) => (mcp::mcp(args), false),
@@ -208,6 +222,7 @@ impl Command {
             Self::Volume(args) => (volume::volume(args), args.is_json()),
             Self::Verify(args) => (verify::verify(args), args.json),
             Self::Inspect(args) => (inspect::inspect(args), args.json),
+            Self::Classify(args) => (check_command::check_command(args), args.json),
             Self::Doctor(args) => (doctor::doctor(args), args.json),
             Self::Completions(args) => (generate::completions(args), false),
             Self::Man(args) => (generate::man(args), false),

@@ -2,14 +2,16 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use box_contract::task::TaskError;
-use box_contract::{ErrorCode, RunPlan, TaskPlan, TaskStatus, exit};
+use box_contract::{ErrorCode, RunPlan, TaskPlan, TaskStatus, TaskVerification, exit};
 use boxlaunch::boxes::task::{EndedTask, Task, check_result_place};
 use boxlaunch::boxes::{Boxes, RecordError};
+use boxlaunch::machine::report::shown_duration;
 use host_fs::named::FileSlot;
 use host_fs::read::{ReadError, read_open};
-use safe_text::shown;
+use safe_text::{shown, shown_lines};
 use serde_json::json;
 
 use super::environment::record_at;
@@ -53,7 +55,7 @@ pub(crate) fn task(args: &TaskArgs) -> Result<u8, Failure> {
     if args.json {
         print(&json_line(&task)?)?;
     } else if args.result {
-        if matches!(task.status, TaskStatus::Pending | TaskStatus::Running { .. }) {
+        if task.status.is_open() {
             notice("boxlaunch: the task is not done yet\n");
         }
         let result = boxes.result(&record.name)?;
@@ -70,12 +72,26 @@ fn text(task: &Task) -> String {
         TaskStatus::Failed { error, .. } => format!("failed: {}", shown(error)),
         status => status.name().to_owned(),
     };
+    let verification = task.verification.as_ref().map(verification).unwrap_or_default();
     format!(
-        "{} ({}): {}\n{verdict}\n",
+        "{} ({}): {}\n{verdict}\n{verification}",
         shown(&task.id),
         shown(&task.kind),
         shown(&task.description)
     )
+}
+
+/// Returns a verification as text: the command, and after its end, how long it took and the end of its output.
+fn verification(verification: &TaskVerification) -> String {
+    let mut text = format!("verification: {}", shown(&verification.command()));
+    if let Some(end) = &verification.end {
+        text += &format!(", {}", shown_duration(Duration::from_millis(end.duration_ms)));
+        let output = end.output.trim_end();
+        if !output.is_empty() {
+            text += &format!("\n{}", shown_lines(output));
+        }
+    }
+    text + "\n"
 }
 
 /// The size limit of a task's file, in bytes. The normalised task has a lower limit.
@@ -141,7 +157,8 @@ pub(super) fn result_place(
 pub(super) fn verdict(status: u8, ended: Option<&EndedTask>) -> (u8, Option<&str>) {
     let failure = ended.and_then(|it| match &it.task.status {
         TaskStatus::Failed { error, .. } => Some(error.as_str()),
-        TaskStatus::Pending | TaskStatus::Running { .. } | TaskStatus::Completed { .. } => None,
+        TaskStatus::Completed { .. } => None,
+        TaskStatus::Pending | TaskStatus::Running { .. } | TaskStatus::Verifying { .. } => None,
     });
     let code = if failure.is_some() && status == 0 { exit::FAILED } else { status };
     (code, failure)

@@ -4,6 +4,7 @@
 //! The client may block while it writes output: the supervisor queues messages for it. Only the program whose output is not read
 //! waits.
 
+mod approvals;
 mod builtin;
 pub mod copy;
 mod error;
@@ -21,8 +22,8 @@ use std::time::{Duration, Instant};
 use box_contract::ComponentName;
 use box_contract::wire::{
     self, CLIENT_PROTOCOL, ClientMessage, Denied, Exec, Exited, Failed, Follow, Frames, Greeting,
-    GuestMessage, HostMessage, InputEnd, Measure, Output, PROTOCOL, ProgramId, PublishPort, Resize,
-    RuleChange, Shutdown, Signal, TerminalSize, Usage,
+    GuestMessage, HostMessage, InputEnd, Measure, Output, PROTOCOL, ProgramId, PublishPort,
+    Refused, Resize, RuleChange, Shutdown, Signal, TerminalSize, Usage, Verification,
 };
 use host_fs::OsError;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -35,7 +36,10 @@ use crate::streams::control::{CHUNK, peer};
 use crate::streams::input::Input;
 use crate::streams::output::Route;
 use crate::streams::tty::Tty;
+use crate::supervisor::approvals::DECIDE;
 use crate::supervisor::{RUN, SOCKET};
+use approvals::Asking;
+pub use approvals::QuestionChange;
 pub use error::ClientError;
 pub use hidden::hidden_files;
 pub use predecessor::Predecessor;
@@ -64,6 +68,19 @@ pub struct Client<'a> {
     pub agent_lacked_memory: bool,
     business: Option<BusinessEnds<'a>>,
     denials: Option<Denials<'a>>,
+    asking: Option<Asking<'a>>,
+    /// Why the policy has not let the last command start.
+    refusal: Option<Refused>,
+    verification: Option<Verifications<'a>>,
+}
+
+/// The closure that is called with each step of the verification of the task.
+struct Verifications<'a>(&'a dyn Fn(&Verification));
+
+impl fmt::Debug for Verifications<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Verifications(…)")
+    }
 }
 
 /// The closure that is called with the component and the text of each denial of the box's filter.
@@ -137,12 +154,20 @@ impl<'a> Client<'a> {
             agent_lacked_memory: false,
             business: None,
             denials: None,
+            asking: None,
+            refusal: None,
+            verification: None,
         };
         let mut greeting = Vec::new();
         let message = ClientMessage::Greeting(Greeting { protocol: CLIENT_PROTOCOL, agent });
         message.write(&mut greeting).map_err(OsError::system("greet the supervisor"))?;
         client.write(&greeting)?;
         Ok(client)
+    }
+
+    /// Returns why the policy of the box has not let the last command start, once.
+    pub fn take_refusal(&mut self) -> Option<Refused> {
+        self.refusal.take()
     }
 
     /// Calls `reported` with the box's name and the exit whenever the business application's main program has ended.
@@ -155,6 +180,12 @@ impl<'a> Client<'a> {
     #[must_use]
     pub fn on_denial(self, reported: &'a dyn Fn(ComponentName, &str)) -> Self {
         Self { denials: Some(Denials(reported)), ..self }
+    }
+
+    /// Calls `reported` with each step of the verification of the box's task.
+    #[must_use]
+    pub fn on_verification(self, reported: &'a dyn Fn(&Verification)) -> Self {
+        Self { verification: Some(Verifications(reported)), ..self }
     }
 
     /// Connects to the supervisor of a box that is running or starting. The supervisor answers only when the agent is
@@ -207,11 +238,16 @@ impl<'a> Client<'a> {
 
     /// Sends a request that the supervisor itself fulfils. It answers only to refuse it.
     fn ask_supervisor(&mut self, message: ClientMessage) -> Result<(), ClientError> {
-        let mut frame = Vec::new();
-        message.write(&mut frame).map_err(OsError::system("ask the supervisor"))?;
-        self.write(&frame)?;
+        self.tell_supervisor(&message)?;
         self.give_up_after(PATIENCE);
         Ok(())
+    }
+
+    /// Sends a message for the supervisor itself.
+    fn tell_supervisor(&mut self, message: &ClientMessage) -> Result<(), ClientError> {
+        let mut frame = Vec::new();
+        message.write(&mut frame).map_err(OsError::system("ask the supervisor"))?;
+        self.write(&frame)
     }
 
     /// Returns the resources that the box uses. Must be the last request of this client, because it sets a deadline.
@@ -389,6 +425,21 @@ impl<'a> Client<'a> {
             }
             GuestMessage::Denied(Denied { component, what }) => {
                 self.denials.iter().for_each(|it| (it.0)(component, &what));
+                Ok(())
+            }
+            GuestMessage::Refused(refused) if refused.id.is_command() => {
+                self.refusal = Some(refused);
+                Ok(())
+            }
+            GuestMessage::Question(question) => self.ask_about(&question),
+            // The question has ended before the answer arrived.
+            GuestMessage::Failed(Failed { step, .. })
+                if step == DECIDE && self.asking.is_some() =>
+            {
+                Ok(())
+            }
+            GuestMessage::Verification(step) => {
+                self.verification.iter().for_each(|it| (it.0)(&step));
                 Ok(())
             }
             GuestMessage::Failed(Failed { step, .. }) if step == RUN => Err(self.ended()),

@@ -56,6 +56,7 @@ mod tests {
                 oom_killed: false,
                 disk_full: false,
                 timed_out,
+                fenced: None,
             },
             &answer,
             LIMIT,
@@ -76,6 +77,7 @@ mod tests {
             oom_killed: false,
             disk_full: false,
             timed_out: true,
+            fenced: None,
         };
         let short = reason(exit, &answer(), Duration::from_millis(600)).unwrap();
         assert_eq!(short, "the check took longer than 0.6 s");

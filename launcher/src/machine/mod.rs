@@ -20,8 +20,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use box_contract::wire::{
-    Credit, Exited, Failed, GuestMessage, HostMessage, OLDEST_PROTOCOL, Output, ProgramId, Timing,
-    Window,
+    Credit, Exited, Failed, GuestMessage, HostMessage, MAX_QUESTIONS, OLDEST_PROTOCOL, Output,
+    ProgramId, Question, Timing, Window,
 };
 use host_fs::OsError;
 use nix::unistd::Pid;
@@ -73,6 +73,8 @@ pub struct Machine {
     /// Whether the agent has written anything.
     agent_spoke: bool,
     pub(crate) agent_window: Window,
+    /// The questions about commands that the agent has run before it was ready.
+    pub(crate) early_questions: Vec<Question>,
     pub(crate) logs: Logs,
     /// What is known about the run so far.
     pub facts: RunFacts,
@@ -110,6 +112,7 @@ impl Machine {
             has_check: plan.agent.health.is_some(),
             agent_spoke: false,
             agent_window: Window::default(),
+            early_questions: Vec::new(),
             logs: policy.logs,
             facts: RunFacts::new(verification, jail),
         };
@@ -175,6 +178,16 @@ impl Machine {
                 Err(self.agent_ended(exit))
             }
             GuestMessage::Failed(failed) => Err(guest_error(&failed)),
+            GuestMessage::Question(question) => {
+                if self.early_questions.len() < MAX_QUESTIONS {
+                    self.early_questions.push(question);
+                }
+                Ok(())
+            }
+            GuestMessage::QuestionEnded(ended) => {
+                self.early_questions.retain(|it| it.question != ended.question);
+                Ok(())
+            }
             // Only events for the log are left: the channel handles the greeting, and clients cannot run commands yet.
             other => {
                 self.logs.keep(other, Instant::now());

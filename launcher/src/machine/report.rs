@@ -1,14 +1,14 @@
 //! The report of a run: the budget as a table, and the whole run as one JSON object.
 
 use std::borrow::Cow;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use box_contract::wire::Exited;
+use box_contract::wire::{Exited, Refused};
 use box_contract::{BoxConfig, Budget, ComponentName, ComponentPlan, Health, Phase, Phases};
 use box_digest::Digest;
 use safe_text::secrets::mask_words;
@@ -16,6 +16,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::clock::milliseconds;
+use crate::boxes::{Boxes, CommandSandbox, DeniedAccess, DeniedKind, Record, since_epoch};
 use crate::opened::verify::{Verification, Verified};
 use crate::streams::output::{Captured, Route};
 use vmm::jail::Report;
@@ -132,8 +133,15 @@ pub struct CommandReport {
     duration_ms: f64,
     #[serde(flatten)]
     output: Captured,
+    /// How the policy of the box applied to the command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sandbox: Option<CommandSandbox>,
     #[serde(skip)]
     exit: Exited,
+    #[serde(skip)]
+    refusal: Option<Refused>,
+    #[serde(skip)]
+    taken: Duration,
 }
 
 impl CommandReport {
@@ -157,8 +165,36 @@ impl CommandReport {
             timed_out,
             duration_ms,
             output,
+            sandbox: None,
             exit,
+            refusal: None,
+            taken,
         }
+    }
+
+    /// Adds why the policy has not let the command start.
+    #[must_use]
+    pub fn refused(self, refusal: Option<Refused>) -> Self {
+        Self { refusal, ..self }
+    }
+
+    /// Adds how the policy of the box applied to the command.
+    #[must_use]
+    pub fn under(self, boxes: &Boxes, record: &Record) -> Self {
+        let argv = self.argv.0.join(OsStr::new(" "));
+        let (component, exit) = (self.component, self.exit);
+        let taken_ms = u64::try_from(self.taken.as_millis()).unwrap_or(u64::MAX);
+        let since_ms = since_epoch().saturating_sub(taken_ms.saturating_add(1));
+        let ended = (exit, self.refusal.clone());
+        let command = (component, &*argv.to_string_lossy());
+        let sandbox = CommandSandbox::of_exit((boxes, record), command, ended, since_ms);
+        Self { sandbox, ..self }
+    }
+
+    /// Returns the connections that were denied while the command ran.
+    pub fn denied_connections(&self) -> impl Iterator<Item = &DeniedAccess> {
+        let denied = self.sandbox.iter().flat_map(|it| &it.denied);
+        denied.filter(|it| it.kind == DeniedKind::Network)
     }
 
     /// Returns whether the command failed and the kernel killed a process of its component for lack of memory.
@@ -308,6 +344,7 @@ mod tests {
             oom_killed: true,
             disk_full: false,
             timed_out: false,
+            fenced: None,
         };
         let argv = [&b"sh"[..], b"\xFF"].map(|it| OsString::from_vec(it.to_vec()));
         let (argv, taken) = (argv.to_vec(), Duration::from_micros(1500));

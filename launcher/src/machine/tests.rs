@@ -51,6 +51,7 @@ fn machine(made: &TestBox) -> Machine {
         has_check: true,
         agent_spoke: false,
         agent_window: Window::default(),
+        early_questions: Vec::new(),
         logs: Logs::nowhere(),
         facts: RunFacts::new(
             Verification { verified: Verified::Receipt, hashing: Duration::ZERO },
@@ -103,6 +104,7 @@ fn an_agent_that_ended_early_is_named_with_its_arguments() {
         oom_killed: false,
         disk_full: false,
         timed_out: false,
+        fenced: None,
     };
     let silent = machine.agent_ended(exit);
     let message = "the agent (/agent --fast) ended with status 0 before it was ready";

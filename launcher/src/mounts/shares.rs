@@ -40,6 +40,11 @@ pub struct HostShare {
 }
 
 impl HostShare {
+    /// Returns the path at which components see the directory, and which components do, if they may write to it.
+    pub fn writable(&self) -> Option<(Scope, &str)> {
+        self.directory.is_writable.then_some((self.scope, &self.guest))
+    }
+
     /// Opens a directory of the host, which components see at `guest`.
     ///
     /// # Errors

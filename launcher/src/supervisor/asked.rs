@@ -3,6 +3,7 @@
 use box_contract::wire::{Follow, GuestMessage, HostMessage, ProgramId, Signal};
 use nix::libc::SIGKILL;
 
+use super::approvals::DECIDE;
 use super::clients::{FromClient, MAX_CLIENTS};
 use super::hand_over::HAND_OVER;
 use super::{CONTINUE, Flow, Supervisor, failed};
@@ -45,7 +46,18 @@ impl Supervisor {
                     self.clients.send(client, &failed("publish a port", &reason), None);
                 }
             }
-            FromClient::Rules { .. } | FromClient::Publish { .. } => {}
+            FromClient::Approvals { client, of } if self.clients.knows(client) => {
+                self.send_questions(client, of);
+            }
+            FromClient::Decide { client, answer } if self.clients.knows(client) => {
+                if let Err(reason) = self.decide(answer) {
+                    self.clients.send(client, &failed(DECIDE, &reason), None);
+                }
+            }
+            FromClient::Rules { .. }
+            | FromClient::Publish { .. }
+            | FromClient::Approvals { .. }
+            | FromClient::Decide { .. } => {}
             FromClient::HandOver { client } => {
                 if let Err(reason) = self.hand_over(client) {
                     self.clients.send(client, &failed(HAND_OVER, &reason), None);
@@ -71,6 +83,7 @@ impl Supervisor {
         if let Some(id) = self.programs.of(client) {
             self.machine.tell(&HostMessage::Signal(Signal { id, signal: SIGKILL }));
         }
+        self.end_unanswerable();
     }
 
     /// Fulfils a client's request, or returns the reason for a refusal.
@@ -106,6 +119,7 @@ impl Supervisor {
             | HostMessage::Variable(_)
             | HostMessage::Secret(_)
             | HostMessage::Mounts(_)
+            | HostMessage::Answer(_)
             | HostMessage::FilePart(_) => {
                 return Ok(CONTINUE);
             }

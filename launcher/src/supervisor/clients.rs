@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use box_contract::wire::{
-    CLIENT_PROTOCOL, ClientMessage, FRAME_COST, Follow, Frames, GuestMessage, HostMessage,
-    PublishPort, RuleChange, TakeOver,
+    Answer, CLIENT_PROTOCOL, ClientMessage, FRAME_COST, Follow, FollowQuestions, Frames,
+    GuestMessage, HostMessage, PublishPort, RuleChange, TakeOver,
 };
 use host_fs::OsError;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, Interest};
@@ -56,6 +56,10 @@ pub(super) enum FromClient {
     Rules { client: u64, rules: RuleChange },
     /// A client asks for a published port.
     Publish { client: u64, port: PublishPort },
+    /// A client asks for the questions about commands that wait.
+    Approvals { client: u64, of: FollowQuestions },
+    /// A client answers a question.
+    Decide { client: u64, answer: Answer },
     /// A client, the supervisor of a box that replaces this one, asks for the sockets of the published ports.
     HandOver { client: u64 },
     /// That client now has this box's name and accepts the clients of its ports.
@@ -79,6 +83,8 @@ struct Frame {
 #[derive(Debug)]
 struct Client {
     follow: Follow,
+    /// The further questions that the client gets. `None` if it gets none.
+    questions: Option<FollowQuestions>,
     queue: UnboundedSender<Frame>,
     /// The cost of the queue.
     queued: Arc<AtomicUsize>,
@@ -155,7 +161,8 @@ impl Clients {
         let writing = write(writer, frames, Arc::clone(&queued), Arc::clone(&self.delivered));
         let writer = self.writers.spawn(writing);
         self.next += 1;
-        self.connected.insert(self.next, Client { follow, queue, queued, writer });
+        let client = Client { follow, questions: None, queue, queued, writer };
+        self.connected.insert(self.next, client);
         drop(tokio::spawn(read(reader, self.next, self.asked.clone())));
     }
 
@@ -173,6 +180,39 @@ impl Clients {
     pub(super) fn follow(&mut self, client: u64, follow: Follow) {
         if let Some(client) = self.connected.get_mut(&client) {
             client.follow = follow;
+        }
+    }
+
+    /// Sets the further questions that a client gets. [`FollowQuestions::Waiting`] is about none of them.
+    pub(super) fn follow_questions(&mut self, client: u64, of: FollowQuestions) {
+        let client = self.connected.get_mut(&client).filter(|_| of != FollowQuestions::Waiting);
+        client.into_iter().for_each(|it| it.questions = Some(of));
+    }
+
+    /// Returns whether a client answers questions about a command of `owner`.
+    pub(super) fn can_answer(&self, owner: Option<u64>) -> bool {
+        self.connected.iter().any(|(id, client)| match client.questions {
+            Some(FollowQuestions::All) => true,
+            Some(FollowQuestions::Own) => owner == Some(*id),
+            Some(FollowQuestions::Shown | FollowQuestions::Waiting) | None => false,
+        })
+    }
+
+    /// Returns the clients that get questions about a command of `owner`.
+    pub(super) fn of_questions(&self, owner: Option<u64>) -> Vec<u64> {
+        let gets = |id: u64, client: &Client| match client.questions {
+            Some(FollowQuestions::All) => true,
+            Some(FollowQuestions::Own | FollowQuestions::Shown) => owner == Some(id),
+            Some(FollowQuestions::Waiting) | None => false,
+        };
+        self.connected.iter().filter(|(id, it)| gets(**id, it)).map(|(id, _)| *id).collect()
+    }
+
+    /// Sends a message to a client, unless half of the client's queue is used. No window limits the number of these messages.
+    pub(super) fn offer(&mut self, client: u64, message: &GuestMessage) {
+        let queued = self.connected.get(&client).map(|it| it.queued.load(Ordering::Relaxed));
+        if queued.is_some_and(|it| it < MAX_QUEUED / 2) {
+            self.send(client, message, None);
         }
     }
 
@@ -337,6 +377,14 @@ fn asked(client: u64, rest: &mut &[u8]) -> io::Result<Option<FromClient>> {
         Ok(Some(ClientMessage::Publish(port))) => {
             *rest = own;
             Ok(Some(FromClient::Publish { client, port }))
+        }
+        Ok(Some(ClientMessage::Approvals(query))) => {
+            *rest = own;
+            Ok(Some(FromClient::Approvals { client, of: query.questions }))
+        }
+        Ok(Some(ClientMessage::Decide(answer))) => {
+            *rest = own;
+            Ok(Some(FromClient::Decide { client, answer }))
         }
         Ok(Some(ClientMessage::HandOver(_))) => {
             *rest = own;

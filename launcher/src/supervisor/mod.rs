@@ -9,6 +9,7 @@
 //! [`box_contract::wire`]). The window is granted again when the bytes have been written to every client that follows
 //! the program, so a queue stays small, and backpressure reaches only the program whose output is not read.
 
+pub(crate) mod approvals;
 mod asked;
 mod clients;
 mod hand_over;
@@ -47,6 +48,7 @@ use crate::machine::{
 use crate::streams::StreamError;
 use crate::streams::control::watched;
 use crate::supervisor::wall_clock::WallClock;
+use approvals::Approvals;
 use clients::Clients;
 use hand_over::Retiring;
 use orphans::Orphans;
@@ -181,6 +183,7 @@ impl Started {
                 given: std::mem::take(&mut terms.given),
                 entry,
                 clients,
+                approvals: Approvals::default(),
                 programs,
                 terms,
                 kill_at: None,
@@ -230,6 +233,9 @@ pub struct Terms {
     pub health_interval: Duration,
     /// How long the box was not used, and may be unused before it is stopped; without a limit if `None`.
     pub idle: Option<Idle>,
+    /// Whether commands that the policy asks about wait for an answer even while no client can answer. If false, they are then
+    /// denied at once.
+    pub waits_for_answers: bool,
 }
 
 /// The state of a served box.
@@ -238,6 +244,7 @@ struct Supervisor {
     machine: Machine,
     entry: Entry,
     clients: Clients,
+    approvals: Approvals,
     programs: Programs,
     terms: Terms,
     /// When to kill the VM, once its end was requested.
@@ -341,6 +348,9 @@ impl Supervisor {
     }
 
     async fn serve(&mut self, signals: Option<&WatchedSignals<'_>>) -> Result<(), MachineError> {
+        for question in std::mem::take(&mut self.machine.early_questions) {
+            self.question_asked(question);
+        }
         loop {
             let flow = tokio::select! {
                 event = self.machine.events.next(self.kill_at, signals) => self.take(event?).await?,
@@ -419,8 +429,16 @@ impl Supervisor {
                 }
             }
             GuestMessage::TaskResult(part) => self.take_result(&part)?,
+            GuestMessage::Verification(step) => self.take_verification(step)?,
             event @ (GuestMessage::Event(_) | GuestMessage::Trajectory(_)) => {
                 self.machine.logs.keep(event, Instant::now());
+            }
+            GuestMessage::Question(question) => self.question_asked(question),
+            GuestMessage::QuestionEnded(ended) => self.question_ended(ended),
+            GuestMessage::Refused(refused) => {
+                if let Some(client) = self.programs.client(refused.id) {
+                    self.clients.send(client, &GuestMessage::Refused(refused), None);
+                }
             }
             GuestMessage::Credit(credit) => {
                 if let Some(client) = self.programs.granted_input(credit) {
@@ -441,7 +459,9 @@ impl Supervisor {
             // The channel itself handles the greeting.
             GuestMessage::Ready(_) | GuestMessage::Hello(_) => {}
             // Ignored: only the supervisor may send these, because the guest does not decide about denials.
-            GuestMessage::Denied(_) | GuestMessage::Handed(_) => {}
+            GuestMessage::Denied(_)
+            | GuestMessage::Handed(_)
+            | GuestMessage::QuestionsListed(_) => {}
         }
         Ok(CONTINUE)
     }

@@ -2,7 +2,7 @@
 
 use box_contract::TaskStatus;
 use box_contract::task::{MAX_RESULT, MAX_SENT_RESULT};
-use box_contract::wire::{Exited, TaskResult};
+use box_contract::wire::{Exited, Follow, GuestMessage, TaskResult, Verification};
 use host_fs::OsError;
 
 use super::Supervisor;
@@ -22,13 +22,31 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Judges the box's task, if any, by the agent's exit status. A task that the box's shutdown interrupts gets no
+    /// Records a step of the verification of the task, and passes it on to the clients that follow the agent. Ignores the step if the
+    /// box is ending, because the task then gets no verdict.
+    pub(super) fn take_verification(&mut self, step: Verification) -> Result<(), StreamError> {
+        if self.kill_at.is_some() || self.has_failed {
+            return Ok(());
+        }
+        let task = self.entry.record.task.as_mut().filter(|_| self.agent_exit.is_none());
+        let recorded =
+            task.ok_or("a verification without a task").and_then(|it| it.verify(step.clone()));
+        recorded.map_err(|fault| StreamError::Protocol(fault.to_owned()))?;
+        // Ignore a failed write, as for the verdict.
+        drop(self.entry.update(|_| {}));
+        self.clients.tell(&[Follow::Output], &GuestMessage::Verification(step), None);
+        Ok(())
+    }
+
+    /// Judges the box's task, if any, by the agent's exit status and by its verification. A task that the box's shutdown interrupts gets no
     /// verdict.
     pub(super) fn end_task(&mut self, exited: Exited) {
-        if self.entry.record.task.is_none() || self.kill_at.is_some() || self.has_failed {
+        if self.kill_at.is_some() || self.has_failed {
             return;
         }
-        let status = TaskStatus::of_end(exited, &self.result, now());
+        let Some(task) = &self.entry.record.task else { return };
+        let verification = task.verification.as_ref();
+        let status = TaskStatus::of_end(exited, &self.result, verification, now());
         // Ignore a failed write: only the file of the record then lacks the verdict.
         drop(
             self.entry

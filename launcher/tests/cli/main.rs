@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod canary;
+mod check_command;
 mod complete;
 mod doctor;
 mod errors;

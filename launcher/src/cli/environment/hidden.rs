@@ -4,6 +4,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use box_contract::ComponentName;
+use box_contract::plan::system_path;
 use box_contract::wire::{Follow, HiddenFiles, ImageFile, MAX_HIDDEN};
 use box_inspect::diff::{Change, Side, compare};
 use box_inspect::opened::{Documents, OpenError};
@@ -72,6 +73,13 @@ fn changed(
         Change::Added(now) | Change::Changed(_, _, now) => image_file(it.path, now.inode),
         Change::Removed(_) => None,
     });
+    // What the box itself has above a file of the image, such as `/etc/hosts`, is not what a program has written.
+    let system = system_path(component);
+    let covers = |it: &ImageFile| {
+        let above = now.listing.tree.reach(format!("{system}{}", it.path).as_bytes());
+        above.is_ok_and(|id| now.listing.tree.inode(id).names().is_none())
+    };
+    let new = new.filter(|it| !covers(it));
     let mut room = MAX_PATHS;
     let fits = |it: &ImageFile| {
         room = room.saturating_sub(it.path.len());

@@ -235,7 +235,7 @@ mod tests {
 
     fn exited(status: u8, timed_out: bool) -> Exited {
         let id = ProgramId::COMMAND;
-        Exited { id, status, oom_killed: false, disk_full: false, timed_out }
+        Exited { id, status, oom_killed: false, disk_full: false, timed_out, fenced: None }
     }
 
     #[test]

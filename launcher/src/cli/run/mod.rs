@@ -26,10 +26,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use box_contract::wire::Secret;
-use box_contract::{RunPlan, TaskPlan};
+use box_contract::{RunPlan, Scope, TaskPlan};
 use box_layout::OpenBox;
 use boxlaunch::boxes::task::{Task, write_result};
-use boxlaunch::boxes::{self, Boxes, Entry, Record, Snapshot, State};
+use boxlaunch::boxes::{self, Boxes, CommandPolicy, Entry, Record, Snapshot, State};
 use boxlaunch::client::{ClientError, Predecessor};
 use boxlaunch::host::{self, kvm::DEVICE};
 use boxlaunch::machine::variables::GivenVariable;
@@ -224,6 +224,12 @@ struct Asked {
 }
 
 impl Asked {
+    /// Returns the paths at which the start mounts something writable, each with the components that see it.
+    fn writable_mounts(&self) -> impl Iterator<Item = (Scope, &str)> + Clone {
+        let volumes = self.volumes.iter().map(|it| (it.scope, it.guest.as_str()));
+        self.shared.writable().chain(volumes)
+    }
+
     fn of(
         args: &RunArgs,
         plan: &RunPlan,
@@ -367,11 +373,12 @@ impl Boot<'_> {
             agent_socket: asked.agent_socket.clone(),
             shares: asked.shared.records(),
             volumes: asked.volumes.clone(),
+            policy: CommandPolicy::of_start(plan, asked.writable_mounts()),
             network: asked.network.plan(&plan.network),
             network_given: args.given.network.into(),
             network_local: asked.network.local.iter().map(Local::plan).collect(),
             env: asked.variables.iter().cloned().map(GivenVariable::masked).collect(),
-            task: asked.task.as_ref().map(Task::new).or_else(|| record.task.clone()),
+            task: TaskPlan::of_run(plan.task.as_ref(), asked.task.clone()).as_ref().map(Task::new),
             options: asked.options.clone(),
             disk_bytes: asked.disk_bytes,
             service: args.as_supervisor && notify::is_heard(),

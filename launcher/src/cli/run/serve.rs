@@ -6,21 +6,23 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use box_contract::signals::TERM;
-use box_contract::wire::{Exited, Follow};
+use box_contract::wire::{Exited, Follow, Question, Verification};
 use box_contract::{ComponentName, ErrorCode, exit};
 use box_layout::OpenBox;
-use boxlaunch::boxes::task::EndedTask;
+use boxlaunch::boxes::task::{EndedTask, Task};
 use boxlaunch::boxes::{Boxes, Entry, Record, Updated, since_epoch};
 use boxlaunch::client::{Client, ClientError, CommandSetup, Predecessor};
 use boxlaunch::machine::because;
-use boxlaunch::machine::report::{CommandReport, RunFacts, budget_table, run_report};
+use boxlaunch::machine::report::{
+    CommandReport, RunFacts, budget_table, run_report, shown_duration,
+};
 use boxlaunch::streams::StreamError;
 use boxlaunch::streams::output::Route;
 use boxlaunch::supervisor::{Idle, Served, Started, Terms};
 use cli_common::Problem;
 use host_fs::named::FileSlot;
 use nix::sys::signal::Signal;
-use safe_text::shown;
+use safe_text::{shown, shown_lines};
 use serde_json::json;
 use vmm::signals::{StopSignals, Stopped};
 
@@ -28,23 +30,26 @@ use super::note_failure;
 use super::options::{BudgetPolicy, RunArgs};
 use super::replaced::Replaced;
 use super::restart::Again;
+use crate::cli::asker::{Asker, has_terminal};
 use crate::cli::error::{Failure, of_run, signal_code};
 use crate::cli::launch_error::{FailedRun, LaunchError};
 use crate::cli::memory::{disk_full, out_of_memory};
 use crate::cli::screen::Screen;
 use crate::cli::terminal::{is_quiet, json_line, painted};
 use crate::cli::variables::Assigned;
-use crate::cli::{detach, notify, task};
+use crate::cli::{detach, notify, paths, task};
 
 /// The signal that ends a VM whose agent does not end.
 const KILL: i32 = Signal::SIGKILL as i32;
+/// How many lines of the output of a failed verification are shown. `boxlaunch task` has the others.
+const SHOWN_LINES: usize = 20;
 
 /// How a run ended after its start.
 enum Ending {
     OverBudget(Problem),
     Ready,
     Agent(u8),
-    Command(CommandReport),
+    Command(Box<CommandReport>),
     Signal(i32),
 }
 
@@ -135,6 +140,7 @@ impl Run<'_> {
             restart: args.restart,
             health_interval: args.health_interval(),
             idle: args.given.idle.map(|it| Idle::new(Duration::from_secs(it.into()))),
+            waits_for_answers: args.as_supervisor || (has_terminal() && !args.json),
         };
         if args.as_supervisor && over.is_none() {
             if !args.json {
@@ -150,7 +156,13 @@ impl Run<'_> {
         let business_ended = |name: &str, exit: Exited| self.say_business_ended(name, exit);
         let client = Client::new(stream, box_of, Follow::Output, self.signals)?;
         let denied = |component: ComponentName, what: &str| self.say_denied(component, what);
-        let mut client = client.on_business_end(&business_ended).on_denial(&denied);
+        let terminal = (self.screen, self.signals);
+        let asker = Asker::new(terminal, &record.name, args.options.tty, args.json);
+        let ask = |question: &Question| asker.ask(question);
+        let verified = |step: &Verification| self.say_verification(record.task.as_ref(), step);
+        let client = client.on_business_end(&business_ended).on_denial(&denied);
+        let client = client.on_verification(&verified);
+        let mut client = client.on_question(asker.all(), &ask)?;
         let ending = match over {
             Some(problem) => Ok(Ending::OverBudget(problem)),
             None => self.work(&mut client, &record, &facts, &mut agent_output),
@@ -269,7 +281,8 @@ impl Run<'_> {
         if args.command.is_empty() {
             return client.wait_for_agent(agent_output).map(Ending::Agent);
         }
-        let mut output = if args.json { args.options.capture() } else { self.screen.route() };
+        let mut output =
+            if args.json { args.options.capture(self.output_limit()) } else { self.screen.route() };
         let argv = args.command.clone();
         let exec = args.options.exec(self.component, argv.clone(), &self.env);
         let (input, tty) = (args.options.input()?, args.options.terminal()?);
@@ -277,7 +290,13 @@ impl Run<'_> {
         let setup = CommandSetup { exec, input, tty, output: &mut output };
         let exit = client.exec(setup, agent_output)?;
         let taken = started.elapsed();
-        Ok(Ending::Command(CommandReport::new(self.component, argv, exit, taken, &output)))
+        let report = CommandReport::new(self.component, argv, exit, taken, &output);
+        Ok(Ending::Command(Box::new(report.refused(client.take_refusal()))))
+    }
+
+    /// Returns the limit of the box's policy for the output of a command in a report.
+    fn output_limit(&self) -> Option<u64> {
+        self.opened.plan().sandbox.as_ref().map(|it| it.max_output_bytes)
     }
 
     /// Prints the report with `--json`.
@@ -301,7 +320,10 @@ impl Run<'_> {
         task.iter().for_each(|it| report["task"] = task::report(it));
         match ending {
             Ending::OverBudget(error) => report["errors"] = json!([error]),
-            Ending::Command(command) => report["command"] = json!(command),
+            Ending::Command(command) => {
+                let boxes = Boxes::new(&paths::state()?);
+                report["command"] = json!(command.under(&boxes, record));
+            }
             Ending::Ready | Ending::Agent(_) | Ending::Signal(_) => {}
         }
         self.screen.print(&json_line(&report)?);
@@ -370,6 +392,26 @@ impl Run<'_> {
         self.screen.notice(&format!("boxlaunch: the {component} component: {what}\n"));
     }
 
+    /// Reports that the task is being verified, and how that ended. The reason of a failure follows with the verdict.
+    fn say_verification(&self, task: Option<&Task>, step: &Verification) {
+        let verification = task.and_then(|it| it.verification.as_ref());
+        // Only the command may write to its terminal.
+        let is_told = !self.args.json && !is_quiet() && !self.args.options.tty;
+        let Some(verification) = verification.filter(|_| is_told) else { return };
+        let text = match step {
+            Verification::Started => format!("verifying: {}", shown(&verification.command())),
+            Verification::Ended(end) if end.has_passed() => {
+                let taken = shown_duration(Duration::from_millis(end.duration_ms));
+                format!("the verification has succeeded after {taken}")
+            }
+            Verification::Ended(end) => match last_lines(&end.output) {
+                "" => return,
+                lines => format!("the end of the verification's output:\n{}", shown_lines(lines)),
+            },
+        };
+        self.screen.notice(&format!("boxlaunch: {text}\n"));
+    }
+
     /// Reports that the agent is ready, and the path of its socket.
     fn announce(&self, record: &Record, facts: &RunFacts) {
         if self.args.json || is_quiet() {
@@ -381,6 +423,13 @@ impl Run<'_> {
         let (name, total) = (&record.name, facts.phases.total);
         self.screen.notice(&format!("boxlaunch: {name} is ready after {total:.0} ms{socket}\n"));
     }
+}
+
+/// Returns the last [`SHOWN_LINES`] lines of a text, without the last line end.
+fn last_lines(text: &str) -> &str {
+    let text = text.trim_end();
+    let start = text.rmatch_indices('\n').nth(SHOWN_LINES - 1);
+    start.map_or(text, |(at, _)| &text[at + 1..])
 }
 
 /// Waits until the supervisor has closed the connection. A signal ends the box at once.

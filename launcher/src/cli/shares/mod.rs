@@ -256,6 +256,11 @@ pub(super) struct Shared {
 }
 
 impl Shared {
+    /// Returns the paths of the writable directories, each with the components that see it.
+    pub(super) fn writable(&self) -> impl Iterator<Item = (Scope, &str)> + Clone {
+        self.directories.iter().filter_map(HostShare::writable)
+    }
+
     /// Returns all of it for the box's record.
     pub(super) fn records(&self) -> Vec<ShareRecord> {
         let files = self.files.iter().map(FileCopy::record);
