@@ -1203,6 +1203,8 @@ class Exec(TypedDict):
     stderr_base64: NotRequired[str]
     #: Whether the command wrote more than `stdout` and `stderr` have
     truncated: bool
+    #: Only if the box has a policy that applies to the command
+    sandbox: NotRequired[CommandSandbox]
 
 
 class RunBudget(TypedDict):
@@ -1457,6 +1459,49 @@ class Network(TypedDict):
     ssh_agent: Optional[NetworkSshAgent]
 
 
+class Question(TypedDict):
+    """A command that waits for approval."""
+
+    #: The number by which `boxlaunch approve` and `deny` know it
+    question: int
+    component: Component
+    #: The caller of the command: the agent or the host
+    by: Literal["agent", "host"]
+    #: The program and its arguments, up to 8 KiB in total; bytes that are not UTF-8 are replaced by U+FFFD
+    argv: List[str]
+    #: Whether the command has more words or variables than are listed
+    truncated: bool
+    #: The names of the variables that the caller has given
+    env: List[str]
+    #: The user that the caller has given; null if it is the component's
+    user: Optional[str]
+    #: The directory that the caller has given; null if it is the component's
+    workdir: Optional[str]
+    #: The rule that asks: the name of a built-in rule, or a pattern of the Boxfile; null if there is none
+    rule: Optional[str]
+    #: Why the rule asks, as a clause; it can be empty
+    reason: str
+    #: How many seconds the command waits before it is denied
+    seconds_left: int
+
+
+class Approvals(TypedDict):
+    """`boxlaunch approvals`: the commands of a box that wait for approval; with `--follow` one object on each
+    line.
+    """
+
+    #: The commands, in the order in which they were asked about
+    questions: List[Question]
+
+
+class Approval(TypedDict):
+    """`boxlaunch approve` and `boxlaunch deny`: the answer to a question."""
+
+    #: The number of the question
+    question: int
+    answer: Literal["approve", "approve-always", "deny"]
+
+
 class Task(TypedDict):
     """The task of a box and its status, as `boxlaunch task` prints them."""
 
@@ -1464,15 +1509,40 @@ class Task(TypedDict):
     #: The type of the task, which the agent defines
     type: str
     description: str
-    status: Literal["pending", "running", "completed", "failed"]
-    #: The time when the box was ready, in seconds since 1970; only if `status` is `running`
+    status: Literal["pending", "running", "verifying", "completed", "failed"]
+    #: The time when the box was ready, or when the agent ended, in seconds since 1970; only if `status` is
+    #: `running` or `verifying`
     started_at: NotRequired[int]
     #: The time when the task ended, in seconds since 1970; only if `status` is `completed` or `failed`
     finished_at: NotRequired[int]
     #: The reason for the failure; only if `status` is `failed`
     error: NotRequired[str]
+    #: The verification that the box declares; only if it declares one. All fields but `argv` and `component`
+    #: are there after its end
+    verification: NotRequired[Verification]
     #: The result that the agent wrote, null if it is not JSON; only in the report of `boxlaunch run`
     result: NotRequired[Any]
+
+
+class Verification(TypedDict):
+    """The verification of a task: a command, and how it ended."""
+
+    #: The program and its arguments. What looks like a secret is masked
+    argv: List[str]
+    #: The component in whose fresh root the command runs
+    component: Component
+    #: The exit status, or 128 plus the number of the signal; 126 if the command was not started
+    status: NotRequired[int]
+    #: Whether the command was killed after its time limit
+    timed_out: NotRequired[bool]
+    #: Whether the kernel killed a process of it for lack of memory
+    oom_killed: NotRequired[bool]
+    #: From the end of the agent until the end of the command, in milliseconds
+    duration_ms: NotRequired[int]
+    #: The last 8 KiB of what the command wrote to its standard output and standard error
+    output: NotRequired[str]
+    #: Why the command was not started; only then
+    reason: NotRequired[str]
 
 
 class RecordServiceHeader(TypedDict):
@@ -1572,6 +1642,13 @@ class RecordRestarted(TypedDict):
     reason: str
 
 
+class RecordPolicy(TypedDict):
+    """The policy for commands in each component; only if the box has one."""
+
+    agent: NotRequired[CommandPolicy]
+    business: NotRequired[CommandPolicy]
+
+
 class Record(TypedDict):
     """A box that was started; the times `created_ms`, `ready_ms` and `ended_ms` are in milliseconds since
     1970.
@@ -1667,6 +1744,8 @@ class Record(TypedDict):
     #: The SHA-256 of the project's Boxfile that declares the box, as the user has permitted it; absent for
     #: other boxes
     boxfile: NotRequired[Sha256]
+    #: The policy for commands in each component; only if the box has one
+    policy: NotRequired[RecordPolicy]
 
 
 class Ps(TypedDict):
@@ -1878,12 +1957,19 @@ class RunLog(TypedDict):
     #: The time, in milliseconds since 1970
     time_ms: int
     component: Component
-    kind: Literal["start", "ready", "end", "command", "command-end", "output", "connection", "trajectory"]
+    kind: Literal["start", "ready", "end", "command", "command-end", "question", "approved", "denied", "output", "connection", "trajectory"]
     #: The number of the command, which no other command that runs at the same time has
     command: NotRequired[int]
-    #: The caller of the command: the agent or the host
-    by: NotRequired[Literal["agent", "host"]]
-    #: The program of the command; if the agent is the caller, followed by its arguments, up to 1 KiB in total
+    #: The caller of the command: the agent, the host, or init for the verification of the task
+    by: NotRequired[Literal["agent", "host", "init"]]
+    #: The number of the question about the command; absent if the command was denied without a question
+    question: NotRequired[int]
+    #: The rule of the policy that asks about the command, or forbids it
+    rule: NotRequired[str]
+    #: Why the command was denied
+    denial: NotRequired[Literal["forbidden", "person", "timed-out", "nobody", "too-many", "cancelled", "stopped"]]
+    #: The program of the command; if the agent or init is the caller, followed by its arguments, up to 1 KiB
+    #: in total
     argv: NotRequired[List[str]]
     #: All bytes of each word of `argv`, in base64; only if one of them is not UTF-8
     argv_base64: NotRequired[List[str]]
@@ -2235,6 +2321,18 @@ Event = TypedDict(
 )
 
 
+class CheckCommand(TypedDict):
+    """`boxlaunch check-command`: the decision of a box's policy on a command."""
+
+    #: Whether the command runs, asks a person, or never runs
+    decision: Literal["run", "ask", "forbid"]
+    #: The built-in rule, or the pattern of the Boxfile; null if no rule matches, and for a box without a
+    #: policy
+    rule: Optional[str]
+    #: The reason, as a clause; empty if no rule matches
+    reason: str
+
+
 class DoctorRow(TypedDict):
     """A feature of the host."""
 
@@ -2346,6 +2444,60 @@ class PolicyReport(TypedDict):
     key: Optional[str]
 
 
+class CommandPolicy(TypedDict):
+    """What the policy of a box (`sandbox`) lets the commands of a component reach."""
+
+    preset: Literal["default", "development", "ci"]
+    #: The files and directories that commands can write to
+    writable: List[str]
+    #: The files and directories that commands see empty, as the Boxfile declares them; the preset adds
+    #: credentials in home directories
+    deny_read: List[str]
+    #: The files and directories that commands cannot write to, as the Boxfile declares them; the preset adds
+    #: files that other programs obey
+    deny_write: List[str]
+    #: Whether commands have the network of their component
+    network: bool
+    #: The maximum number of bytes of each output stream in the result of a command
+    max_output_bytes: int
+
+
+class CommandSandboxDeniedItem(TypedDict):
+    """An object of the output."""
+
+    #: `process`: the command was not started; `network`: a connection of the component while the command ran
+    kind: Literal["process", "network"]
+    #: The command, or the host and port
+    subject: str
+    #: The rule of the policy
+    rule: Optional[str]
+    reason: str
+
+
+class CommandSandbox(TypedDict):
+    """How the policy of a box (`sandbox`) applied to a command."""
+
+    #: Whether the whole policy was applied, the kernel lacks Landlock, or the policy did not let the command
+    #: start
+    state: Literal["whole", "without-landlock", "not-started"]
+    preset: Literal["default", "development", "ci"]
+    #: The files and directories that commands can write to
+    writable: List[str]
+    #: The files and directories that commands see empty, as the Boxfile declares them; the preset adds
+    #: credentials in home directories
+    deny_read: List[str]
+    #: The files and directories that commands cannot write to, as the Boxfile declares them; the preset adds
+    #: files that other programs obey
+    deny_write: List[str]
+    #: Whether commands have the network of their component
+    network: bool
+    #: The maximum number of bytes of each output stream in the result of a command
+    max_output_bytes: int
+    #: What was denied to the command, at most 100 entries. Denied reads and writes are not among them: the
+    #: kernel reports them to the command alone
+    denied: List[CommandSandboxDeniedItem]
+
+
 #: A SHA-256 digest: `sha256:` and 64 hexadecimal digits
 Sha256 = str
 
@@ -2399,6 +2551,8 @@ __all__ = [
     "AgentSkills",
     "AgentSkillsSkill",
     "AnyDigest",
+    "Approval",
+    "Approvals",
     "Blake3",
     "Blob",
     "BoxVerify",
@@ -2416,7 +2570,11 @@ __all__ = [
     "Build",
     "Change",
     "Check",
+    "CheckCommand",
     "CheckUnsupportedItem",
+    "CommandPolicy",
+    "CommandSandbox",
+    "CommandSandboxDeniedItem",
     "Component",
     "Composition",
     "Composition1",
@@ -2515,10 +2673,12 @@ __all__ = [
     "Published",
     "Pull",
     "Push",
+    "Question",
     "Rebuild",
     "RebuildInput",
     "Record",
     "RecordEnvItem",
+    "RecordPolicy",
     "RecordRestarted",
     "RecordService",
     "RecordServiceHeader",
@@ -2557,6 +2717,7 @@ __all__ = [
     "Task",
     "Up",
     "Update",
+    "Verification",
     "Verify",
     "VerifyBlob",
     "VerifySignature",

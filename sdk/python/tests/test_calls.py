@@ -171,6 +171,10 @@ class Calls(unittest.TestCase):
     def test_talking_and_looking(self) -> None:
         self.assertEqual(words(talk.load_skills(HELLO, "skills/a")), ["skills", "--json", "hello", "load", "skills/a"])
         self.assertEqual(words(talk.deny(HELLO, "a.example")), ["network", "--json", "hello", "deny", "a.example"])
+        self.assertEqual(words(talk.approvals(HELLO)), ["approvals", "--json", "hello"])
+        self.assertEqual(words(talk.approve(HELLO, 3, always=True)), ["approve", "--json", "--always", "hello", "3"])
+        self.assertEqual(words(talk.deny_command(HELLO, 3)), ["deny", "--json", "hello", "3"])
+        self.assertEqual(talk.follow_approvals(HELLO).argv[1:], ["approvals", "--follow", "--json", "hello"])
         call = first(talk.generate(HELLO, "-v", session="s", timeout=5))
         self.assertEqual(call.argv[1:], ["agent", "generate", "--json", "--session=s", "--timeout=5", "hello", "-"])
         self.assertEqual(call.input, b"-v")

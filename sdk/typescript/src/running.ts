@@ -171,6 +171,43 @@ export abstract class Running extends Handle {
     return ask(["health", "--json", ...option("--component", component), this.name], { signal });
   }
 
+  /** Returns the commands that wait for approval, because the policy of the Boxfile (`sandbox`) asks about them. */
+  async approvals({ signal }: Abortable = {}): Promise<schema.Question[]> {
+    return (await ask<schema.Approvals>(["approvals", "--json", this.name], { signal })).questions;
+  }
+
+  /**
+   * Yields the commands that wait for approval, at once and after each change, until the box ends.
+   *
+   * @example
+   * for await (const { questions } of box.followApprovals()) for (const it of questions) await box.deny(it.question);
+   */
+  followApprovals({ signal }: Abortable = {}): AsyncGenerator<schema.Approvals, void, undefined> {
+    return iterate(boxlaunch("approvals", "--follow", "--json", this.name), jsonLines<schema.Approvals>(), signal);
+  }
+
+  /**
+   * Runs a command that waits for approval.
+   *
+   * @param question The number of the command in `approvals`.
+   * @param options With `always`, exactly this command also runs without a question until the box ends.
+   * @throws {RefusedError} No command waits with this number.
+   */
+  async approve(question: number, options: Abortable & { always?: boolean } = {}): Promise<schema.Approval> {
+    const words = [...flag("--always", options.always), this.name, String(question)];
+    return ask(["approve", "--json", ...words], { signal: options.signal });
+  }
+
+  /**
+   * Refuses a command that waits for approval. Its exit status is 126.
+   *
+   * @param question The number of the command in `approvals`.
+   * @throws {RefusedError} No command waits with this number.
+   */
+  async deny(question: number, { signal }: Abortable = {}): Promise<schema.Approval> {
+    return ask(["deny", "--json", this.name, String(question)], { signal });
+  }
+
   /** Returns the published ports, and the Unix socket that leads to the port of the agent. */
   async ports({ signal }: Abortable = {}): Promise<schema.Port> {
     return ask(["port", "--json", this.name], { signal });

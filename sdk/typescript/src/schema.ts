@@ -1138,6 +1138,8 @@ export interface Exec {
   stderr_base64?: string;
   /** Whether the command wrote more than `stdout` and `stderr` have */
   truncated: boolean;
+  /** Only if the box has a policy that applies to the command */
+  sandbox?: CommandSandbox;
 }
 
 /** The limit of each phase, in milliseconds; a phase without a limit is absent. */
@@ -1387,21 +1389,90 @@ export interface Network {
   ssh_agent: NetworkSshAgent | null;
 }
 
+/** A command that waits for approval. */
+export interface Question {
+  /** The number by which `boxlaunch approve` and `deny` know it */
+  question: number;
+  component: Component;
+  /** The caller of the command: the agent or the host */
+  by: "agent" | "host";
+  /** The program and its arguments, up to 8 KiB in total; bytes that are not UTF-8 are replaced by U+FFFD */
+  argv: string[];
+  /** Whether the command has more words or variables than are listed */
+  truncated: boolean;
+  /** The names of the variables that the caller has given */
+  env: string[];
+  /** The user that the caller has given; null if it is the component's */
+  user: string | null;
+  /** The directory that the caller has given; null if it is the component's */
+  workdir: string | null;
+  /** The rule that asks: the name of a built-in rule, or a pattern of the Boxfile; null if there is none */
+  rule: string | null;
+  /** Why the rule asks, as a clause; it can be empty */
+  reason: string;
+  /** How many seconds the command waits before it is denied */
+  seconds_left: number;
+}
+
+/**
+ * `boxlaunch approvals`: the commands of a box that wait for approval; with `--follow` one object on each
+ * line.
+ */
+export interface Approvals {
+  /** The commands, in the order in which they were asked about */
+  questions: Question[];
+}
+
+/** `boxlaunch approve` and `boxlaunch deny`: the answer to a question. */
+export interface Approval {
+  /** The number of the question */
+  question: number;
+  answer: "approve" | "approve-always" | "deny";
+}
+
 /** The task of a box and its status, as `boxlaunch task` prints them. */
 export interface Task {
   id: string;
   /** The type of the task, which the agent defines */
   type: string;
   description: string;
-  status: "pending" | "running" | "completed" | "failed";
-  /** The time when the box was ready, in seconds since 1970; only if `status` is `running` */
+  status: "pending" | "running" | "verifying" | "completed" | "failed";
+  /**
+   * The time when the box was ready, or when the agent ended, in seconds since 1970; only if `status` is
+   * `running` or `verifying`
+   */
   started_at?: number;
   /** The time when the task ended, in seconds since 1970; only if `status` is `completed` or `failed` */
   finished_at?: number;
   /** The reason for the failure; only if `status` is `failed` */
   error?: string;
+  /**
+   * The verification that the box declares; only if it declares one. All fields but `argv` and
+   * `component` are there after its end
+   */
+  verification?: Verification;
   /** The result that the agent wrote, null if it is not JSON; only in the report of `boxlaunch run` */
   result?: unknown;
+}
+
+/** The verification of a task: a command, and how it ended. */
+export interface Verification {
+  /** The program and its arguments. What looks like a secret is masked */
+  argv: string[];
+  /** The component in whose fresh root the command runs */
+  component: Component;
+  /** The exit status, or 128 plus the number of the signal; 126 if the command was not started */
+  status?: number;
+  /** Whether the command was killed after its time limit */
+  timed_out?: boolean;
+  /** Whether the kernel killed a process of it for lack of memory */
+  oom_killed?: boolean;
+  /** From the end of the agent until the end of the command, in milliseconds */
+  duration_ms?: number;
+  /** The last 8 KiB of what the command wrote to its standard output and standard error */
+  output?: string;
+  /** Why the command was not started; only then */
+  reason?: string;
 }
 
 /** An object of the output. */
@@ -1482,6 +1553,12 @@ export interface RecordRestarted {
   time_ms: number;
   /** Why the box had ended */
   reason: string;
+}
+
+/** The policy for commands in each component; only if the box has one. */
+export interface RecordPolicy {
+  agent?: CommandPolicy;
+  business?: CommandPolicy;
 }
 
 /**
@@ -1597,6 +1674,8 @@ export interface Record {
    * other boxes
    */
   boxfile?: Sha256;
+  /** The policy for commands in each component; only if the box has one */
+  policy?: RecordPolicy;
 }
 
 /** `boxlaunch ps` and `boxlaunch wait`: boxes that were started. */
@@ -1812,14 +1891,20 @@ export interface RunLog {
   /** The time, in milliseconds since 1970 */
   time_ms: number;
   component: Component;
-  kind: "start" | "ready" | "end" | "command" | "command-end" | "output" | "connection" | "trajectory";
+  kind: "start" | "ready" | "end" | "command" | "command-end" | "question" | "approved" | "denied" | "output" | "connection" | "trajectory";
   /** The number of the command, which no other command that runs at the same time has */
   command?: number;
-  /** The caller of the command: the agent or the host */
-  by?: "agent" | "host";
+  /** The caller of the command: the agent, the host, or init for the verification of the task */
+  by?: "agent" | "host" | "init";
+  /** The number of the question about the command; absent if the command was denied without a question */
+  question?: number;
+  /** The rule of the policy that asks about the command, or forbids it */
+  rule?: string;
+  /** Why the command was denied */
+  denial?: "forbidden" | "person" | "timed-out" | "nobody" | "too-many" | "cancelled" | "stopped";
   /**
-   * The program of the command; if the agent is the caller, followed by its arguments, up to 1 KiB in
-   * total
+   * The program of the command; if the agent or init is the caller, followed by its arguments, up to 1
+   * KiB in total
    */
   argv?: string[];
   /** All bytes of each word of `argv`, in base64; only if one of them is not UTF-8 */
@@ -2150,6 +2235,19 @@ export interface Event {
   connection?: Decision;
 }
 
+/** `boxlaunch check-command`: the decision of a box's policy on a command. */
+export interface CheckCommand {
+  /** Whether the command runs, asks a person, or never runs */
+  decision: "run" | "ask" | "forbid";
+  /**
+   * The built-in rule, or the pattern of the Boxfile; null if no rule matches, and for a box without a
+   * policy
+   */
+  rule: string | null;
+  /** The reason, as a clause; empty if no rule matches */
+  reason: string;
+}
+
 /** A feature of the host. */
 export interface DoctorRow {
   name: "kvm" | "qemu" | "host-kernel" | "jail" | "policy" | "control-group" | "user-namespace" | "pid-namespace" | "ipc-namespace" | "network-namespace" | "uts-namespace" | "cgroup-namespace" | "mount-namespace" | "user-id" | "capabilities" | "resource-limits" | "landlock" | "system-calls" | "supervisor" | "passt";
@@ -2252,6 +2350,72 @@ export interface PolicyReport {
   place: string | null;
   /** The hint of the key that has signed the box, if the policy requires a signature */
   key: string | null;
+}
+
+/** What the policy of a box (`sandbox`) lets the commands of a component reach. */
+export interface CommandPolicy {
+  preset: "default" | "development" | "ci";
+  /** The files and directories that commands can write to */
+  writable: string[];
+  /**
+   * The files and directories that commands see empty, as the Boxfile declares them; the preset adds
+   * credentials in home directories
+   */
+  deny_read: string[];
+  /**
+   * The files and directories that commands cannot write to, as the Boxfile declares them; the preset
+   * adds files that other programs obey
+   */
+  deny_write: string[];
+  /** Whether commands have the network of their component */
+  network: boolean;
+  /** The maximum number of bytes of each output stream in the result of a command */
+  max_output_bytes: number;
+}
+
+/** An object of the output. */
+export interface CommandSandboxDeniedItem {
+  /**
+   * `process`: the command was not started; `network`: a connection of the component while the command
+   * ran
+   */
+  kind: "process" | "network";
+  /** The command, or the host and port */
+  subject: string;
+  /** The rule of the policy */
+  rule: string | null;
+  reason: string;
+}
+
+/** How the policy of a box (`sandbox`) applied to a command. */
+export interface CommandSandbox {
+  /**
+   * Whether the whole policy was applied, the kernel lacks Landlock, or the policy did not let the
+   * command start
+   */
+  state: "whole" | "without-landlock" | "not-started";
+  preset: "default" | "development" | "ci";
+  /** The files and directories that commands can write to */
+  writable: string[];
+  /**
+   * The files and directories that commands see empty, as the Boxfile declares them; the preset adds
+   * credentials in home directories
+   */
+  deny_read: string[];
+  /**
+   * The files and directories that commands cannot write to, as the Boxfile declares them; the preset
+   * adds files that other programs obey
+   */
+  deny_write: string[];
+  /** Whether commands have the network of their component */
+  network: boolean;
+  /** The maximum number of bytes of each output stream in the result of a command */
+  max_output_bytes: number;
+  /**
+   * What was denied to the command, at most 100 entries. Denied reads and writes are not among them: the
+   * kernel reports them to the command alone
+   */
+  denied: CommandSandboxDeniedItem[];
 }
 
 /** A SHA-256 digest: `sha256:` and 64 hexadecimal digits */

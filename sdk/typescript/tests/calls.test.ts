@@ -154,6 +154,12 @@ test("talking and looking", async (test) => {
   assert.deepEqual(skills.slice(1), ["skills", "--json", "hello", "load", "skills/a", "b"]);
   const denied = await programs.words({}, () => HELLO.network.deny("a.example"));
   assert.deepEqual(denied.slice(1), ["network", "--json", "hello", "deny", "a.example"]);
+  const waiting = await programs.words({ questions: [] }, async () => assert.deepEqual(await HELLO.approvals(), []));
+  assert.deepEqual(waiting.slice(1), ["approvals", "--json", "hello"]);
+  const approved = await programs.words({ question: 3, answer: "approve-always" }, () => HELLO.approve(3, { always: true }));
+  assert.deepEqual(approved.slice(1), ["approve", "--json", "--always", "hello", "3"]);
+  const refused = await programs.words({ question: 3, answer: "deny" }, () => HELLO.deny(3));
+  assert.deepEqual(refused.slice(1), ["deny", "--json", "hello", "3"]);
   const said = await programs.words({}, () => HELLO.generate("-v", { session: "s", timeout: 5 }));
   assert.deepEqual(said.slice(1), ["agent", "generate", "--json", "--session=s", "--timeout=5", "hello", "-"]);
   assert.equal(programs.read("input"), "-v");

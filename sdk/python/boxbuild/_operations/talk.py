@@ -1,11 +1,11 @@
-"""The skills, the network and the agent of a box."""
+"""The skills, the network, the approvals and the agent of a box."""
 
 from __future__ import annotations
 
 from typing import List, Optional
 
 from .. import _schema as schema
-from .._call import Steps, ask, operand, option, seconds
+from .._call import Steps, Stream, ask, boxlaunch, flag, json_lines, operand, option, seconds
 from .handle import AnyPath, Handle
 
 
@@ -73,6 +73,50 @@ def denied(self: Handle) -> Steps[List[schema.NetworkDeniedItem]]:
 
 def _network(self: Handle, *words: str) -> Steps[schema.Network]:
     report: schema.Network = yield from ask(["network", "--json", self.name, *words])
+    return report
+
+
+def approvals(self: Handle) -> Steps[List[schema.Question]]:
+    """Returns the commands that wait for approval, because the policy of the Boxfile (`sandbox`) asks about them."""
+    report: schema.Approvals = yield from ask(["approvals", "--json", self.name])
+    return report["questions"]
+
+
+def follow_approvals(self: Handle) -> Stream[schema.Approvals]:
+    """Yields the commands that wait for approval, at once and after each change, until the box ends.
+
+    Example:
+        >>> for report in box.follow_approvals():
+        ...     for question in report["questions"]:
+        ...         box.deny(question["question"])
+    """
+    return Stream(boxlaunch("approvals", "--follow", "--json", self.name), json_lines)
+
+
+def approve(self: Handle, question: int, *, always: bool = False) -> Steps[schema.Approval]:
+    """Runs a command that waits for approval.
+
+    Args:
+        question: The number of the command in `approvals`.
+        always: Whether exactly this command also runs without a question until the box ends.
+
+    Raises:
+        RefusedError: No command waits with this number.
+    """
+    report: schema.Approval = yield from ask(["approve", "--json", *flag("--always", always), self.name, str(int(question))])
+    return report
+
+
+def deny_command(self: Handle, question: int) -> Steps[schema.Approval]:
+    """Refuses a command that waits for approval. Its exit status is 126.
+
+    Args:
+        question: The number of the command in `approvals`.
+
+    Raises:
+        RefusedError: No command waits with this number.
+    """
+    report: schema.Approval = yield from ask(["deny", "--json", self.name, str(int(question))])
     return report
 
 
