@@ -10,11 +10,11 @@ use testbed::prerequisites::{Package, packages, with_program};
 
 use crate::scenario::{Scenario, Step, bake, tools};
 
-/// Calls box-exec forty times, and checks each call's input, both output streams, and the status.
+/// Calls box-exec sixteen times, and checks each call's input, both output streams, and the status.
 const PYTHON: &str = r#"
 import subprocess
 done = 0
-for i in range(40):
+for i in range(16):
     run = subprocess.run(["/a3s/bin/box-exec", "-i", "sh", "-c", "cat; echo err >&2; exit $((%d %% 7))" % i],
         input=str(i), capture_output=True, text=True)
     done += (run.stdout, run.stderr, run.returncode) == (str(i), "err\n", i % 7)
@@ -25,7 +25,7 @@ const NODE: &str = r#"
 const { spawn } = require("child_process");
 let next = 0, done = 0;
 function start() {
-    if (next === 40) return;
+    if (next === 16) return;
     const i = next++;
     const run = spawn("/a3s/bin/box-exec", ["-i", "sh", "-c", `cat; echo err >&2; exit ${i % 7}`]);
     let out = "", err = "";
@@ -34,7 +34,7 @@ function start() {
     run.stdin.end(String(i));
     run.on("close", status => {
         done += out === String(i) && err === "err\n" && status === i % 7;
-        if (done === 40) console.log(done);
+        if (done === 16) console.log(done);
         start();
     });
 }
@@ -136,15 +136,15 @@ fn lines(name: &str) -> Vec<&'static str> {
 
 #[test]
 #[ignore = "one of the longer boots"]
-fn an_agent_in_python_runs_forty_commands() {
+fn an_agent_in_python_runs_sixteen_commands() {
     assert_eq!(lines("start"), ["python", "node"]);
-    assert_eq!(lines("python"), ["40"]);
+    assert_eq!(lines("python"), ["16"]);
 }
 
 #[test]
 #[ignore = "one of the longer boots"]
-fn an_agent_in_node_runs_forty_commands() {
-    assert_eq!(lines("node"), ["40"]);
+fn an_agent_in_node_runs_sixteen_commands() {
+    assert_eq!(lines("node"), ["16"]);
 }
 
 #[test]

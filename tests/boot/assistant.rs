@@ -16,7 +16,7 @@ use crate::page::{self, assert_page};
 use crate::scenario::{Scenario, Step, bake, tools};
 
 const PAGE: &str = include_str!("../../examples/assistant/README.md");
-/// Another agent for the same task, in an image without Python.
+/// Another agent for the same task, in an image without Python. It repairs nothing, and says that it is done.
 const STRANGER: &str = r#"#!/bin/sh
 set -e
 cd /a3s/workspace
@@ -39,12 +39,16 @@ work() {
     until grep -qs ready model.log; do sleep 0.1; done
     while_it_runs & boxlaunch run --rm --result result.json --share project=project --secret MODEL_KEY=file:given \
         --skill house-rules=/example/skills/house-rules --network-local 127.0.0.1:4180 /$2 >log 2>&1; echo "exit $?" >>log
-    kill $model 2>/dev/null; grep -v 'verified\|jail lacks\|is ready' log; rm -f project/filler; echo --; cat result.json; echo; echo --; sed 's/^[0-9]* //' model.log; echo --; diff -ruN /example/project project | grep '^[-+]'; ls -A project
+    kill $model 2>/dev/null; grep -v 'verified\|jail lacks\|is ready' log | sed 's/succeeded after .*/succeeded/'; rm -f project/filler; echo --; cat result.json; echo; echo --; sed 's/^[0-9]* //' model.log; echo --; diff -ruN /example/project project | grep '^[-+]'; ls -A project
 }
 prepare() { :; }
 fill() { :; }
 while_it_runs() { :; }
 "#;
+/// After the page's commands: prints three parts about the first run: its result, the model's log, whose further lines are about the second
+/// run, and the changes of the project.
+const AFTER_PAGE: &str = r#"cd /tmp/page; cat result.json; echo; echo --; sed 's/^[0-9]* //' model.log; echo --
+diff -ruN /example/project work | grep '^[-+]' | sed 's,^+++ work/,+++ project/,'; ls -A work"#;
 const WRONG_KEY: &str = "prepare() { echo another-key >given; }; work wrong assistant";
 const KILLED: &str = "while_it_runs() { until grep -qs 'seen the tests fail' model.log; do sleep 0.1; done; kill -9 $model; }
 work killed assistant --stall";
@@ -99,7 +103,6 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         scenario.script(60, name, &format!("{WORK}\n{text}"))
     };
     [
-        ("success", "work success assistant"),
         ("wrong-key", WRONG_KEY),
         ("killed", KILLED),
         ("full", FULL),
@@ -109,6 +112,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     .into_iter()
     .fold(Scenario::default(), script)
     .script(60, "page", &page::script(PAGE, BEFORE_PAGE))
+    .script(5, "after-page", AFTER_PAGE)
     .start(&host)
 });
 
@@ -171,6 +175,12 @@ fn parts(name: &str) -> [&'static str; 4] {
     parts.try_into().unwrap_or_else(|_| panic!("{:?}", STEPS[name]))
 }
 
+/// Returns the output of the page's first run, which is the page's second command.
+fn repair() -> &'static str {
+    let page = &STEPS["page"];
+    page.stdout.split("----\n").nth(1).unwrap_or_else(|| panic!("{page:?}"))
+}
+
 fn result(name: &str) -> Value {
     serde_json::from_str(parts(name)[1]).unwrap_or_else(|_| panic!("{:?}", STEPS[name]))
 }
@@ -188,11 +198,9 @@ fn assert_failed(name: &str, error: &str) {
 #[test]
 #[ignore = "one of the longer boots"]
 fn the_agent_repairs_the_project() {
-    let [printed, result, model, project] = parts("success");
-    insta::assert_snapshot!([printed, result].join("--\n"), @r#"
-    boxlaunch: /tmp/success/project is shared at /a3s/workspace, read-write
-    boxlaunch: /example/skills/house-rules is shared at /a3s/skills/house-rules, read-only
-    boxlaunch: the box reaches https://127.0.0.1:4180/v1 with the secret MODEL_KEY
+    let after: Vec<_> = STEPS["after-page"].stdout.split("--\n").collect();
+    let [result, model, project] = after[..] else { panic!("{:?}", STEPS["after-page"]) };
+    insta::assert_snapshot!([repair(), result].join("--\n"), @r#"
     task slug-1: The test of slug.js fails. Make it pass.
     skill house-rules
     step 1: read_file slug.js: 128 characters
@@ -205,18 +213,18 @@ fn the_agent_repairs_the_project() {
     step 8: write_file CHANGES.md: written
     step 9: run_tests: 4 passed, 0 failed
     done
-    exit 0
     --
     {"ok": true, "summary": "Only the first space of a title became a hyphen.", "changed": ["slug.js", "CHANGES.md"]}
     "#);
-    assert_eq!((model, project), (ASKED, REPAIRED));
+    assert!(model.starts_with(ASKED), "{model}");
+    assert_eq!(project, REPAIRED);
 }
 
 #[test]
 #[ignore = "one of the longer boots"]
 fn the_recording_shows_what_happens() {
     let recording = include_str!("../../docs/assistant.svg");
-    let lines: Vec<_> = parts("success")[0].lines().filter(|it| it.starts_with("step ")).collect();
+    let lines: Vec<_> = repair().lines().filter(|it| it.starts_with("step ")).collect();
     assert_eq!(lines.len(), 9);
     for line in lines {
         assert!(
@@ -287,15 +295,21 @@ fn a_full_disk_is_the_reason_of_a_failure() {
     assert_failed("full", "slug.js cannot be written: No space left on device");
 }
 
-/// The Boxfile differs from the example's only in the line that names the agent's image.
+/// The Boxfile differs from the example's only in the line that names the agent's image. This agent's result says that it is done.
 #[test]
 #[ignore = "one of the longer boots"]
-fn the_agent_of_somebody_else_gets_the_same_task() {
+fn the_agent_of_somebody_else_gets_the_same_task_and_does_not_decide_that_it_is_done() {
     insta::assert_snapshot!(STEPS["stranger"].stdout, @r#"
     boxlaunch: /tmp/stranger/project is shared at /a3s/workspace, read-write
     boxlaunch: /example/skills/house-rules is shared at /a3s/skills/house-rules, read-only
     boxlaunch: the box reaches https://127.0.0.1:4180/v1 with the secret MODEL_KEY
-    exit 0
+    boxlaunch: verifying: node test.js
+    boxlaunch: the end of the verification's output:
+    A day in the hills: a-day in the hills instead of a-day-in-the-hills
+    What's new? (Part 2): what's-new? (part 2) instead of what-s-new-part-2
+    2 passed, 2 failed
+    boxlaunch: the task has failed: the verification `node test.js` ended with the status 1
+    exit 1
     --
     {"ok": true, "task": "The test of slug.js fails. Make it pass.", "key": 0, "tests": "2 passed, 2 failed", "skills": "house-rules"}
 

@@ -29,6 +29,7 @@ i=0; while [ $i -lt 5 ]; do yes $i | head -c 500000; i=$((i + 1)); done >&2
 for it in /logs/stderr.log*; do size=$(stat -c %s $it); tail -n 1 $it; [ $size -gt 0 ] && [ $size -lt 1081344 ] && echo bounded; done
 head -c 8000000 /dev/zero >/logs/atif/big || ls -l /logs/atif | wc -l; rm /logs/atif/big
 [ ! -e /a3s/tools.json ] || cat /a3s/tools.json
+cat "$A3S_AGENT_CONFIG"
 "#;
 const SEEN: &str = r#"
 boxlaunch run -q --name seen /seen 2>errors | lines; grep -v '^[0-4]*$' errors
@@ -60,7 +61,7 @@ static RAN: LazyLock<Ran> = LazyLock::new(|| {
         "image",
         "file \"all.sh\" to=\"/all.sh\" mode=\"0755\"\n    tools \"bash\" \"read\"\n    image",
         1,
-    ) + "logs\n";
+    ) + "logs\nhook \"session-end\" \"/all.sh\"\n";
     let served = sleeping("served").replacen(
         "user \"1001:1002\"",
         "user \"1001:1002\"\n    entrypoint \"/bin/sh\" \"-c\" \"echo up; exit 5\"\n    autostart #true",
@@ -86,7 +87,7 @@ static RAN: LazyLock<Ran> = LazyLock::new(|| {
 fn the_agent_reads_its_logs_and_writes_trajectories_alone() {
     insta::assert_snapshot!(RAN.0["seen"].stdout, @r#"
     drwxr-xr-x root root /logs
-    drwxr-xr-x 1000 1000 /logs/atif
+    drwxr-xr-x agent agent /logs/atif
     -rw-r--r-- root root /logs/events.jsonl
     -rw-r--r-- root root /logs/stderr.log
     -rw-r--r-- root root /logs/stdout.log
@@ -106,6 +107,7 @@ fn the_agent_reads_its_logs_and_writes_trajectories_alone() {
     bounded
     7
     ["bash","read_file"]
+    {"version":1,"mcpServers":{},"agents":[],"hooks":[{"event":"session-end","argv":["/all.sh"]}]}
     sh: can't create /logs/stdout.log: Permission denied
     sh: can't create /logs/new: Read-only file system
     rm: can't remove '/logs/events.jsonl': Read-only file system

@@ -6,6 +6,7 @@
 mod agent_interface;
 mod agents;
 mod all_users;
+mod approvals;
 mod assistant;
 mod attacks;
 mod autostart;
@@ -41,6 +42,7 @@ mod merged;
 mod network;
 mod page;
 mod plans;
+mod policy;
 mod ports;
 mod pulled;
 mod restart;

@@ -1,4 +1,5 @@
-//! Secrets: a secret reaches the component that it is declared for, and its value stays nowhere else.
+//! Secrets: a secret reaches the component that it is declared for, and its value stays nowhere else. In a read-only system, too:
+//! root changes nothing in it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -28,8 +29,9 @@ vm cpus=1 memory="256MiB"
 /// A text that every secret's value contains.
 const CANARY: &str = "c4n4ry";
 const RUN: &str = "-e API_URL=here --secret CERT=file:/tmp/cert --secret API_KEY=env:KEY --secret TOKEN=- /secretive";
-/// Prints the secrets that a user sees in a component, and tries to change one.
-const SEEN: &str = "echo ${API_KEY-none}; cd /run/secrets 2>/dev/null && ls -ln | tail -n1 | tr -s \" \" | cut -d\" \" -f1,3,4; \
+/// Prints the name of the user, which the image does not have, and the secrets that the user sees in a component. Then tries to
+/// change one.
+const SEEN: &str = "whoami 2>/dev/null; echo ${API_KEY-none}; cd /run/secrets 2>/dev/null && ls -ln | tail -n1 | tr -s \" \" | cut -d\" \" -f1,3,4; \
     cat /run/secrets/cert; cat /etc/app/token; echo x >>/etc/app/token; ls -ld /etc/app | cut -c1-10";
 /// Searches for the values in the host's files and records of a box, in the environments of its processes, and in the memory of
 /// its supervisor. Also searches for the box's name, `secretive`, which must be found, or else the search is broken.
@@ -73,6 +75,40 @@ boxlaunch run -q --secret TOKEN=env:KEY --volume leak:/workspace /linked -- echo
 boxlaunch run -q --secret TOKEN=env:KEY -v ./:/workspace:rw /linked -- echo ran 2>&1 | grep error; ls
 "#;
 
+/// A box whose business component runs as root and has a read-only system, with a secret in it.
+const SEALED_BOX: &str = r#"box "sealed"
+agent {
+    image "oci:images/business"
+    entrypoint "/bin/sleep" "1000"
+    health "none"
+    limits memory="64MiB" pids=32
+}
+business {
+    image "oci:images/business"
+    system "read-only"
+    file "usr" to="/usr"
+    file "var" to="/var"
+    limits memory="64MiB" pids=32
+}
+vm cpus=1 memory="256MiB"
+secret "TOKEN" path="/etc/app/token" component="business"
+"#;
+/// Tries to change the system as root, and prints what succeeds. Then writes where a component can, and prints files of the system.
+const CHANGE: &str = r#"try() { "$@" 2>/dev/null && echo changed "$*"; }
+write() { (echo x >"$1") 2>/dev/null; }
+echo x >/tmp/file
+for path in /new /usr/new /usr/tool /bin/busybox /etc/passwd /etc/resolv.conf /etc/app/new /var/lib/dpkg/new /var/lib/dpkg/arch \
+    /proc/self/root/usr/tool /proc/1/root/usr/tool /tmp/../usr/tool; do try write $path; done
+try mv /usr /old; try mv /etc/passwd /tmp/passwd; try mv /tmp/file /etc/passwd; try mv /bin/sh /bin/old
+try mv /var /old; try mv /var/lib /var/old; try mv /var/lib/dpkg /var/lib/old; try rm -r /var/lib/dpkg
+try rm /bin/sh; try mkdir /opt; try ln -s /tmp /sbin; try ln /tmp/file /usr/linked; try ln /usr/tool /tmp/linked
+try chmod 777 /etc; try chown 1 /usr/tool; try touch /usr/tool
+try mount -o remount,rw none /; try mount -o remount,bind,rw none /; try mount -o remount,bind,rw none /var/lib/dpkg
+try mount -t tmpfs none /usr; try umount /var/lib/dpkg; try umount /var/lib
+write /etc/conf/new && echo share
+touch /tmp/a /root/a /workspace/a /workspace/app/a /var/a /var/lib/a && echo elsewhere
+cat /usr/tool /var/lib/dpkg/arch /etc/app/token; echo; grep -c options /etc/resolv.conf; head -n 1 /etc/passwd"#;
+
 static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let tools = tools();
     let dir = tempfile::tempdir().unwrap();
@@ -92,8 +128,24 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let file = "business {\n    file \"tree\" to=\"/tree\"\n";
     fs::write(&boxfile, sleeping("linked").replace("business {\n", file) + led).unwrap();
     bake(&boxfile, &tools.programs.box_init, &linked);
+    let sealed = dir.path().join("sealed.box");
+    for (path, text) in [("usr/tool", "a tool\n"), ("var/lib/dpkg/arch", "amd64\n")] {
+        let path = dir.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    fs::write(&boxfile, SEALED_BOX).unwrap();
+    bake(&boxfile, &tools.programs.box_init, &sealed);
+    let change = format!(
+        "mkdir -p /tmp/sealed/conf; cd /tmp/sealed; export KEY=value
+boxlaunch run -d --name sealed --secret TOKEN=env:KEY -v ./conf:/etc/conf:rw /sealed >/dev/null
+boxlaunch exec sealed sh -c '{CHANGE}'; cat conf/new
+boxlaunch cp conf/new sealed:/usr/new 2>&1 | grep -o 'Read-only file system'; boxlaunch stop sealed >/dev/null"
+    );
+    let host = tools.host.clone().file(&bundle, "/secretive").file(&linked, "/linked");
     Scenario::default()
         .script(20, "linked", LINKED)
+        .script(30, "sealed", &change)
         .script(5, "business", &seen(""))
         .script(5, "agent", &seen("--in agent"))
         .script(5, "nobody", &seen("--user 5:1002"))
@@ -111,18 +163,18 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .script(10, "user", &as_user(USER))
         .step("value", "boxlaunch run --secret API_KEY=c4n4ry /secretive")
         .script(20, "page", &page::script(PAGE, "ln -s /secretive keys.box"))
-        .start(&tools.host.clone().file(&bundle, "/secretive").file(&linked, "/linked"))
+        .start(&host.file(&sealed, "/sealed"))
 });
 
 #[test]
 fn each_component_has_its_own_and_only_its_user_reads_a_file() {
     assert_eq!(
         STEPS["business"].stdout,
-        "none\n-r-------- 1001 1002\nc4n4ry0cert\nc4n4ry token\ndrwxr-xr-x\n",
+        "business\nnone\n-r-------- 1001 1002\nc4n4ry0cert\nc4n4ry token\ndrwxr-xr-x\n",
         "{:?}",
         STEPS["business"]
     );
-    assert_eq!(STEPS["agent"].stdout, "c4n4ry=key\nc4n4ry token\ndrwxr-xr-x\n");
+    assert_eq!(STEPS["agent"].stdout, "agent\nc4n4ry=key\nc4n4ry token\ndrwxr-xr-x\n");
     assert_eq!(STEPS["nobody"].stdout, "none\n-r-------- 1001 1002\ndrwxr-xr-x\n");
 }
 
@@ -134,6 +186,22 @@ fn a_secret_is_written_nowhere_but_to_memory() {
     error: the guest failed to write the secret's file /tree/led/app/token: something is mounted there
     error: the guest failed to write the secret's file /tree/led/app/token: something is mounted there
     app
+    ");
+}
+
+/// Fails if root changes a part of a read-only system, or if a secret, a share or another directory is not as without one.
+#[test]
+fn no_program_changes_a_read_only_system() {
+    insta::assert_snapshot!(STEPS["sealed"].stdout, @"
+    share
+    elsewhere
+    a tool
+    amd64
+    value
+    1
+    root:x:0:0:root:/root:/bin/sh
+    x
+    Read-only file system
     ");
 }
 

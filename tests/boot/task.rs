@@ -67,6 +67,46 @@ echo kept >kept.json; boxlaunch run --name other --task task.json --result kept.
 mkdir place; mkfifo pipe; for it in place pipe /dev/null -; do boxlaunch run --task task.json --result $it /do; done
 "#;
 
+/// What the agent does in the business component of the box `verified`: `work.sh KIND [STATE]`.
+const WORK_IN_BUSINESS: &str = r#"#!/bin/sh
+echo ${2:-good} >state
+case $1 in
+attack)
+    rm /bin/tool; echo 'echo replaced' >/bin/tool; chmod 755 /bin/tool
+    (i=0; while :; do i=$((i+1)); echo $i >count; done) >/dev/null 2>&1 </dev/null &
+    sleep 1; sh /bin/tool; [ -e count ] && echo rewriting;;
+link) cd /; rm -r /workspace/app; ln -s /etc /workspace/app;;
+slow) touch slow;;
+esac
+"#;
+/// The verification of the box `verified`. It prints what the tool prints, the state that the agent has left, and whether a program
+/// still writes to the file `count`.
+const CHECK: &str = r#"#!/bin/sh
+[ -e slow ] && sleep 100
+before=$(cat count 2>/dev/null); sleep 1; left=writing; [ "$(cat count 2>/dev/null)" = "$before" ] && left=gone
+echo "$(sh /bin/tool) $(cat state) $left, $(pwd)"
+[ "$(cat state)" = good ]
+"#;
+/// `verify LINE` runs the box `verified` with the task, and prints what the run prints, its exit status, and the task.
+const VERIFICATION: &str = r#"
+verify() {
+    task "$1"; boxlaunch run --name v --task task.json /verified >log 2>&1; code=$?
+    grep -v 'is ready after\|: verified\|jail lacks' log | sed 's/after [0-9.]* m*s$/after N/'; echo "exit $code"
+    boxlaunch task v | sed 's/, [0-9.]* m*s$/, N/'; boxlaunch task --json v >v.json; boxlaunch rm v >/dev/null; echo --
+}
+exec='/a3s/bin/box-exec /work.sh'
+verify "$exec plain; sleep 100 & true"
+verify "$exec plain bad"; sed 's/[0-9]\{6,\}/N/g; s/\("duration_ms":\)[0-9]*/\1N/' v.json; echo --
+verify "$exec attack"
+verify "$exec link"
+verify "$exec slow"
+verify 'exit 3'
+verify 'echo bad >/task/result.json'
+task "$exec slow"; boxlaunch run -q -d --name v --task task.json /verified
+until boxlaunch task v | grep -q verifying; do sleep 0.1; done
+boxlaunch exec --in business v -- true 2>&1; echo "exit $?"; boxlaunch stop v; boxlaunch task v | sed -n 2p
+"#;
+
 static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let tools = tools();
     let dir = tempfile::tempdir().unwrap();
@@ -80,11 +120,20 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let page = blocks(PAGE, "kdl").join("\n") + "\nvm cpus=1 memory=\"384MiB\"\n";
     let sleeper = of_shell.clone()
         + "task \"baked\" type=\"shell\" description=\"Sleep\" input=\"\\\"sleep 100\\\"\"\n";
-    for (name, text) in [("do", of_shell), ("sleeper", sleeper), ("counter", page)] {
+    fs::write(at("work.sh"), WORK_IN_BUSINESS).unwrap();
+    fs::write(at("check.sh"), CHECK).unwrap();
+    fs::write(at("tool"), "echo original\n").unwrap();
+    let files = "    file \"work.sh\" to=\"/work.sh\" mode=\"0755\"\n    file \"check.sh\" to=\"/check.sh\" mode=\"0755\"\n    \
+                 file \"tool\" to=\"/bin/tool\" mode=\"0755\"\n";
+    let verified = of_shell.replace("    user \"1001:1002\"\n", files)
+        + "task \"baked\" type=\"shell\" description=\"Verify\" input=\"\\\"true\\\"\" { verify \"/check.sh\" timeout=\"5s\"; }\n";
+    for (name, text) in
+        [("do", of_shell), ("sleeper", sleeper), ("counter", page), ("verified", verified)]
+    {
         fs::write(at(&format!("Boxfile.{name}")), text).unwrap();
         bake(&at(&format!("Boxfile.{name}")), &tools.programs.box_init, &at(name));
     }
-    let host = ["do", "sleeper", "counter"]
+    let host = ["do", "sleeper", "counter", "verified"]
         .into_iter()
         .fold(tools.host.clone(), |host, name| host.file(at(name), format!("/{name}")));
     let with = |script: &str| format!("{TASK}\n{script}");
@@ -93,6 +142,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .script(60, "verdicts", &with(VERDICTS))
         .script(30, "background", &with(BACKGROUND))
         .script(30, "refused", &with(REFUSED))
+        .script(90, "verification", &with(VERIFICATION))
         .script(20, "page", &page::script(PAGE, "ln -s /counter counter.box"))
         .script(20, "user", &as_user(&with("work 'id -u; echo 5 >/task/result.json'")))
         .start(&host)
@@ -157,6 +207,74 @@ fn the_verdict_follows_from_the_end_and_the_result() {
     --
     3
     ");
+}
+
+#[test]
+#[ignore = "one of the longer boots"]
+fn a_task_is_verified_in_a_root_that_the_agent_has_not_changed() {
+    insta::assert_snapshot!(STEPS["verification"].stdout, @r#"
+    boxlaunch: verifying: /check.sh
+    boxlaunch: the verification has succeeded after N
+    exit 0
+    t-1 (shell): Do it
+    completed
+    verification: /check.sh, N
+    original good gone, /workspace/app
+    --
+    boxlaunch: verifying: /check.sh
+    boxlaunch: the end of the verification's output:
+    original bad gone, /workspace/app
+    boxlaunch: the task has failed: the verification `/check.sh` ended with the status 1
+    exit 1
+    t-1 (shell): Do it
+    failed: the verification `/check.sh` ended with the status 1
+    verification: /check.sh, N
+    original bad gone, /workspace/app
+    --
+    {"id":"t-1","type":"shell","description":"Do it","status":"failed","finished_at":N,"error":"the verification `/check.sh` ended with the status 1","verification":{"argv":["/check.sh"],"component":"business","status":1,"timed_out":false,"oom_killed":false,"duration_ms":N,"output":"original bad gone, /workspace/app\n"}}
+    --
+    replaced
+    rewriting
+    boxlaunch: verifying: /check.sh
+    boxlaunch: the verification has succeeded after N
+    exit 0
+    t-1 (shell): Do it
+    completed
+    verification: /check.sh, N
+    original good gone, /workspace/app
+    --
+    boxlaunch: verifying: /check.sh
+    boxlaunch: the task has failed: the verification `/check.sh` was not started: take over the working directory /workspace/app: a symbolic link is in its place
+    exit 1
+    t-1 (shell): Do it
+    failed: the verification `/check.sh` was not started: take over the working directory /workspace/app: a symbolic link is in its place
+    verification: /check.sh, N
+    --
+    boxlaunch: verifying: /check.sh
+    boxlaunch: the task has failed: the verification `/check.sh` exceeded its time limit
+    exit 1
+    t-1 (shell): Do it
+    failed: the verification `/check.sh` exceeded its time limit
+    verification: /check.sh, N
+    --
+    boxlaunch: the task has failed: the agent ended with the status 3
+    exit 3
+    t-1 (shell): Do it
+    failed: the agent ended with the status 3
+    verification: /check.sh
+    --
+    boxlaunch: the task has failed: its result is not JSON: expected value at line 1 column 1
+    exit 1
+    t-1 (shell): Do it
+    failed: its result is not JSON: expected value at line 1 column 1
+    verification: /check.sh
+    --
+    v
+    the task is being verified
+    exit 126
+    v
+    failed: the box ended before it was done
+    "#);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::fs;
 
 use box_cache::{MAX_ATTACHED, MAX_ATTACHMENT, MAX_ATTACHMENTS};
-use box_contract::rules::MAX_SKILLS;
+use box_contract::rules::{MAX_AGENT_DESCRIPTION, MAX_AGENTS, MAX_MCP_SERVERS, MAX_SKILLS};
 use box_delta::{MAX_FRAME, MAX_PREFIX, MAX_SOURCES};
 use box_registry::{MAX_DELTAS_MANIFEST, MAX_FETCHED, MAX_REFERRER};
 use box_tree::MAX_DETOURS;
@@ -34,6 +34,7 @@ fn the_limits_are_those_of_the_page() {
     let (growth, small, large) =
         (layer.growth, layer.small_archive_bytes >> 20, layer.archive_bytes >> 30);
     let (names, all_names) = (layer.index_bytes >> 20, MAX_METADATA_BYTES >> 20);
+    assert_eq!(MAX_AGENTS, MAX_MCP_SERVERS, "one row has both");
     let rows = [
         format!("a path over {},", layer.path_bytes),
         format!(
@@ -56,7 +57,14 @@ fn the_limits_are_those_of_the_page() {
         format!("and the items of lists | {} |", grouped(MAX_DECLARED)),
         format!("| skills, those of its directory of skills included | {MAX_SKILLS} |"),
         format!("add to the paths in them | {} MiB |", MAX_ADDED >> 20),
-        format!("| bytes of a `SKILL.md` | {} MiB, of which", skill_md::MAX_SKILL_MD >> 20),
+        format!(
+            "| bytes of a `SKILL.md`, and of an agent definition | {} MiB, of which",
+            skill_md::MAX_SKILL_MD >> 20
+        ),
+        format!("| agent definitions; MCP servers | {MAX_AGENTS} each |"),
+        format!(
+            "| characters in the description of an agent definition | {MAX_AGENT_DESCRIPTION} |"
+        ),
         format!("its frontmatter has at most {} KiB |", skill_md::MAX_FRONTMATTER >> 10),
         format!("| bytes of an `env-file` | {} MiB |", dotenv::MAX_DOTENV >> 20),
         format!("the links of a skill, and the paths to them | {} |", grouped(MAX_DETOURS)),

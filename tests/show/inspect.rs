@@ -83,13 +83,13 @@ fn a_box_for_people() {
 #[test]
 fn what_boxlaunch_would_refuse() {
     let checkout = built();
-    checkout.write("Boxfile", format!("{BOXFILE}sandbox \"ci\"\n"));
+    checkout.write("Boxfile", format!("{BOXFILE}cap \"ws\"\n"));
     checkout.built(WHOLE);
     let text = checkout.result(&["inspect", "test.box"]);
     let refused = text.split("boxlaunch will").nth(1).unwrap().split("\n\n").next().unwrap();
     insta::assert_snapshot!(refused, @r#"
     not start this box
-     sandbox: not supported yet
+     cap "ws": not supported: a program reaches a WebSocket server through `network "filtered"`, with the server's name in `allow`
     "#);
 }
 

@@ -31,7 +31,7 @@ fn reports_of_what_a_build_does() {
     fits(&checkout, "plan", &["plan"]);
     fits(&checkout, "build", &["build"]);
     fits(&checkout, "why", &["why"]);
-    checkout.write("Boxfile", format!("{BOXFILE}sandbox \"ci\"\n"));
+    checkout.write("Boxfile", format!("{BOXFILE}cap \"payments\"\n"));
     checkout.write("skills/greet/SKILL.md", "---\nname: greet\ndescription: Other.\n---\n");
     checkout.agent_of(Layer::new().file("/agent", 0o755, "new").to_tar());
     let update = fits(&checkout, "lock", &["update", "--dry-run"]);
@@ -105,6 +105,8 @@ fn reports_on_boxes() {
     let inspect = boxlaunch(&checkout, &["inspect", "test.box", "--json"]);
     assert_fits("launch-inspect", &inspect.json());
     assert_fits("verify", &boxlaunch(&checkout, &["verify", "test.box", "--json"]).json());
+    let command = ["check-command", "test.box", "--json", "--", "git", "push"];
+    assert_fits("check-command", &boxlaunch(&checkout, &command).json());
     let manifest = manifest(&checkout);
     // Removes the store, which has the blob that is removed from the box.
     fs::remove_dir_all(checkout.path("store")).unwrap();

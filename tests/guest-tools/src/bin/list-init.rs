@@ -33,6 +33,7 @@ fn main() -> ExitCode {
             oom_killed: false,
             disk_full: false,
             timed_out: false,
+            fenced: None,
         };
         send(channel, &GuestMessage::Exited(exited))?;
         wait_for_shutdown(channel);

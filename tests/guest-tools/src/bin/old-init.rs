@@ -56,6 +56,7 @@ fn report(channel: &mut Channel, clock: &Clock, line: &str) -> io::Result<()> {
         oom_killed: false,
         disk_full: false,
         timed_out: false,
+        fenced: None,
     };
     channel.send(&GuestMessage::Exited(exited))?;
     while !matches!(channel.receive()?, None | Some(HostMessage::Shutdown(_))) {}

@@ -57,7 +57,16 @@ fn dependencies_point_one_way_as_contributing_says() {
     assert_eq!(of("box-contract"), ["box-contract", "box-digest", "safe-text"]);
     assert_eq!(of("erofs-writer"), ["box-digest", "erofs-writer"]);
     assert_eq!(of("diagnostics"), ["box-contract", "box-digest", "diagnostics", "safe-text"]);
-    let of_init = ["box-contract", "box-copy", "box-digest", "box-init", "host-fs", "safe-text"];
+    let of_init = [
+        "box-contract",
+        "box-copy",
+        "box-digest",
+        "box-init",
+        "command-fence",
+        "command-policy",
+        "host-fs",
+        "safe-text",
+    ];
     assert_eq!(of("box-init"), of_init, "PID 1 has the fewest");
     let (builder, launcher) = (of("boxbuild"), of("boxlaunch"));
     assert!(!builder.iter().any(|it| it == "boxlaunch" || it == "vmm"), "{builder:?}");

@@ -1,8 +1,10 @@
 //! A hostile program in a component: it attempts what must fail there, and prints the outcomes.
 //!
-//! - `wait` sleeps forever.
+//! - `wait` sleeps forever. `serve` listens at the addresses that `leave` tries to reach, and then sleeps.
 //! - `probe` makes all attempts of [`probes::ALL`]. It prints a line for each: the name, the layer that must refuse it, and
 //!   `refused` or what happened instead.
+//! - `leave` makes the attempts of [`fences`] to leave the policy for commands. `stay` does what the policy allows,
+//!   `await PATH` waits for a file, and `nothing` ends at once.
 //! - `ipc make` creates objects of System V IPC and POSIX message queues, and `ipc seek` looks for them.
 //! - `burn`, `hoard` and `multiply` use up CPUs, memory and processes.
 #![forbid(unsafe_code)]
@@ -10,6 +12,7 @@
 
 mod attempts;
 mod exhaust;
+mod fences;
 mod ipc;
 mod probes;
 
@@ -30,6 +33,11 @@ fn main() -> ExitCode {
     match words[..] {
         ["wait"] => std::thread::sleep(Duration::MAX),
         ["probe"] => probes::ALL.iter().for_each(|probe| println!("{}", probe.line())),
+        ["serve"] => fences::serve(),
+        ["leave"] => fences::leave(),
+        ["stay"] => fences::stay(),
+        ["await", path] => fences::wait_for(path),
+        ["nothing"] => {}
         ["ipc", "make"] => ipc::make(),
         ["ipc", "seek"] => ipc::seek(),
         ["burn"] => exhaust::burn(),

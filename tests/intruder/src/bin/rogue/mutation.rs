@@ -94,7 +94,11 @@ impl Mutations {
             let mut rest = frame.as_slice();
             let message = GuestMessage::read(&mut rest);
             let ends = |message: &GuestMessage| match message {
-                GuestMessage::Hello(_) | GuestMessage::Ready(_) | GuestMessage::Failed(_) => true,
+                // The box has no task, so a verification is an error, too.
+                GuestMessage::Hello(_)
+                | GuestMessage::Ready(_)
+                | GuestMessage::Failed(_)
+                | GuestMessage::Verification(_) => true,
                 GuestMessage::Exited(exited) => exited.id == ProgramId::AGENT,
                 _ => false,
             };

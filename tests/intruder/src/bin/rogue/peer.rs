@@ -73,6 +73,7 @@ pub(crate) fn exited(id: ProgramId, status: u8) -> GuestMessage {
         oom_killed: true,
         disk_full: false,
         timed_out: false,
+        fenced: None,
     })
 }
 

@@ -35,6 +35,7 @@ pub(crate) fn run([program, bundle, state]: [&Path; 3]) {
                 restart: None,
                 health_interval: GRACE,
                 idle: None,
+                waits_for_answers: true,
             };
             started.serve_here(entry, terms, &signals).served.map(drop)
         }
