@@ -22,7 +22,7 @@ macro_rules! promises {
 
 promises! {
     /// The whole start of examples/hello with the lean kernel, if the box was verified before.
-    HELLO_START = AtMost 105.0 "ms",
+    HELLO_START = AtMost 115.0 "ms",
         "tests/boot/hello.rs::the_phases_keep_what_is_promised",
         "examples/hello is ready with the lean kernel, after the launcher's first instruction; the box was verified before";
     /// The whole start of examples/hello with libkrunfw's kernel.
@@ -30,7 +30,7 @@ promises! {
         "tests/boot/krunfw.rs::the_hello_box_starts_with_the_kernel_of_libkrunfw",
         "the same with libkrunfw's kernel";
     /// The phase `vmm` of examples/hello.
-    HELLO_VMM = AtMost 20.5 "ms",
+    HELLO_VMM = AtMost 23.0 "ms",
         "tests/boot/hello.rs::the_phases_keep_what_is_promised",
         "with the lean kernel, phase `vmm`: the launcher, until the guest's kernel runs";
     /// The phase `jail` of examples/hello.
@@ -42,7 +42,7 @@ promises! {
         "tests/boot/hello.rs::the_phases_keep_what_is_promised",
         "of this, phase `kernel`: until box-init runs";
     /// The phase `init` of examples/hello.
-    HELLO_INIT = AtMost 8.5 "ms",
+    HELLO_INIT = AtMost 10.5 "ms",
         "tests/boot/hello.rs::the_phases_keep_what_is_promised",
         "of this, phase `init`: until the agent is started";
     /// The phase `ready` of examples/hello.
