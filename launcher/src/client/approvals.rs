@@ -3,16 +3,13 @@
 use std::fmt;
 
 use box_contract::wire::{
-    Answer, ApprovalsQuery, ClientMessage, FollowQuestions, GuestMessage, Question, QuestionEnded,
-    Reply,
+    Answer, ApprovalsQuery, ClientMessage, FollowQuestions, GuestMessage, HostMessage, Question,
+    QuestionEnded, Reply,
 };
 use vmm::signals::Stopped;
 
 use super::{Client, ClientError, Event, PATIENCE};
 use crate::streams::output::Route;
-
-/// The first protocol version whose init asks about commands.
-const FIRST: u32 = 14;
 
 /// The closure that is called with each question about a command. It returns the answer, or `None` to leave the question to others.
 pub(super) struct Asking<'a>(&'a dyn Fn(&Question) -> Result<Option<Reply>, ClientError>);
@@ -52,8 +49,10 @@ impl<'a> Client<'a> {
         Ok(self)
     }
 
-    const fn has_questions(&self) -> bool {
-        self.protocol >= FIRST
+    /// Returns whether the box's init asks about commands, and so knows an answer.
+    fn has_questions(&self) -> bool {
+        let answer = HostMessage::Answer(Answer { question: 0, reply: Reply::Nobody });
+        self.protocol >= answer.since()
     }
 
     /// Returns the questions that wait for an answer now.

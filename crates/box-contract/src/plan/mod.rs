@@ -208,30 +208,35 @@ impl RunPlan {
 
     /// Returns the mount points of shares, volumes and scratch disks in a component.
     pub fn mount_points(&self, component: ComponentName) -> impl Iterator<Item = &str> {
-        let shares = self.shares.iter().map(|it| (it.scope, &it.guest));
-        let disks = self.scratch.iter().map(|it| (it.scope, &it.guest));
-        let volumes = self.volumes.iter().map(|it| (it.scope, &it.guest));
-        let own =
-            shares.chain(volumes).chain(disks).filter(move |(scope, _)| scope.includes(component));
-        own.map(|(_, guest)| guest.as_str())
+        self.mounts(component).map(|(_, guest)| guest)
     }
 
-    /// Returns the paths at which the box itself gives a component something to write: writable shares, volumes, scratch
-    /// disks, and the agent's result, trajectories and requests.
+    /// Returns the mount points of writable shares, volumes and scratch disks in a component.
+    pub fn writable_mount_points(&self, component: ComponentName) -> impl Iterator<Item = &str> {
+        let writable = self.mounts(component).filter(|(access, _)| *access == Access::ReadWrite);
+        writable.map(|(_, guest)| guest)
+    }
+
+    fn mounts(&self, component: ComponentName) -> impl Iterator<Item = (Access, &str)> {
+        let shares = self.shares.iter().map(|it| (it.scope, it.access, &it.guest));
+        let volumes = self.volumes.iter().map(|it| (it.scope, Access::ReadWrite, &it.guest));
+        let disks = self.scratch.iter().map(|it| (it.scope, Access::ReadWrite, &it.guest));
+        let all = shares.chain(volumes).chain(disks);
+        let own = all.filter(move |(scope, ..)| scope.includes(component));
+        own.map(|(_, access, guest)| (access, guest.as_str()))
+    }
+
+    /// Returns the paths at which the box itself gives a component something to write: the
+    /// [`writable_mount_points`](Self::writable_mount_points), and the agent's result, trajectories and requests.
     pub fn writable_paths(&self, component: ComponentName) -> impl Iterator<Item = &str> {
-        let shares = self.shares.iter().filter(|it| it.access == Access::ReadWrite);
-        let shares = shares.map(|it| (it.scope, it.guest.as_str()));
-        let disks = self.scratch.iter().map(|it| (it.scope, it.guest.as_str()));
-        let volumes = self.volumes.iter().map(|it| (it.scope, it.guest.as_str()));
-        let mounts = shares.chain(volumes).chain(disks);
-        let mounts = mounts.filter(move |(scope, _)| scope.includes(component)).map(|(_, at)| at);
         let is_agent = component == ComponentName::Agent;
         let own = [
             (self.task.is_some() && is_agent, TASK_PATH),
             (self.logs.is_some() && is_agent, LOGS_PATH),
             (self.has_file_requests(), CAP_PATH),
         ];
-        mounts.chain(own.into_iter().filter(|(is_there, _)| *is_there).map(|(_, at)| at))
+        let own = own.into_iter().filter(|(is_there, _)| *is_there).map(|(_, at)| at);
+        self.writable_mount_points(component).chain(own)
     }
 
     /// Returns the verification of the task, if it runs in this component.

@@ -1,7 +1,7 @@
 //! Checks the verification of a task: the component in which it runs, and the working directory that it takes over.
 
 use super::NOBODY;
-use crate::plan::{Access, ComponentPlan, RunPlan, VerifyPlan, can_be_kept, reserved_place};
+use crate::plan::{ComponentPlan, RunPlan, VerifyPlan, can_be_kept, reserved_place};
 use crate::rules::{is_inside, search_path};
 
 impl RunPlan {
@@ -50,12 +50,7 @@ impl RunPlan {
         component: &'p ComponentPlan,
     ) -> Option<&'p str> {
         let workdir = component.workdir.trim_end_matches('/');
-        let shares = self.shares.iter().filter(|it| it.access == Access::ReadWrite);
-        let shares = shares.map(|it| (it.scope, it.guest.as_str()));
-        let disks = self.scratch.iter().map(|it| (it.scope, it.guest.as_str()));
-        let volumes = self.volumes.iter().map(|it| (it.scope, it.guest.as_str()));
-        let mounts = shares.chain(disks).chain(volumes);
-        let mounts = mounts.filter(|(scope, _)| scope.includes(plan.component)).map(|(_, it)| it);
+        let mounts = self.writable_mount_points(plan.component);
         let changed: Vec<_> = mounts.chain((!workdir.is_empty()).then_some(workdir)).collect();
         search_path(&component.env)
             .split(':')
