@@ -147,6 +147,7 @@ pub fn run(
     let mut host = given.mounts_follow.then(|| mounts::receive(channel)).transpose()?;
     let task = host.as_mut().and_then(|it| it.mounts.task.take());
     plan.task = TaskPlan::of_run(plan.task.as_ref(), task);
+    let of_host = host.as_mut().map(|it| std::mem::take(&mut it.mounts.skills));
     protect_init()?;
     let signals = wait::child_signals().step("watch init's children")?;
     cgroup::prepare()?;
@@ -162,9 +163,10 @@ pub fn run(
     let task = plan.task.as_ref().map(|it| TaskFiles::make(it, &plan.agent.user)).transpose()?;
     let logs = plan.logs.as_ref().map(|it| Logs::make(it, &plan.agent.user)).transpose()?;
     cap_http::make_directories(&plan)?;
+    let has_skill_layer = skills::add(&mut plan, of_host.unwrap_or_default())?;
     let calls =
         plan.business.as_ref().map(|_| serve::calls::listen(&plan.agent.user)).transpose()?;
-    let starter = Starter { run: &plan, secrets, host, has_disk };
+    let starter = Starter { run: &plan, secrets, host, has_disk, has_skill_layer };
     let components = vec![starter.start(ComponentName::Agent, &plan.agent)?];
     serve::run(serve::Machine {
         clock,
@@ -179,6 +181,7 @@ pub fn run(
         logs: logs.unwrap_or_default(),
         autostart: plan.business.as_ref().and_then(Autostart::of),
         signals,
+        has_skill_layer,
     })
 }
 

@@ -119,7 +119,7 @@ error_codes! {
     NameNotFound "name-not-found" "No box that was started has this name",
     NotDeclared "not-declared" "The box's Boxfile does not declare what is asked for",
     SkillNotFound "skill-not-found" "No such skill was loaded into the box",
-    SkillFixed "skill-fixed" "The skill is part of the box, and does not change while that runs",
+    SkillFixed "skill-fixed" "The box has the skill from its start, and neither replaces nor unloads it",
     NameTaken "name-taken" "Another box has this name, or another Boxfile gave it to its box",
     NotRunning "not-running" "The box is not running",
     StillRunning "still-running" "The box is still running",

@@ -25,7 +25,7 @@ use nix::unistd::{Pid, sethostname};
 use super::fence::{self, Policy};
 use super::protocol::{Event, Link, Request};
 use super::spawn::{self, Base, CANNOT_START, Outcome, Report, Spawned, Streams, Workload};
-use super::{FreshRoot, dev, readiness, rootfs, workdir};
+use super::{FreshRoot, Skills, dev, readiness, rootfs, workdir};
 use crate::cgroup::Leaf;
 use crate::error::{InitError, Step as _};
 use crate::mounts::HostMounts;
@@ -53,8 +53,8 @@ pub(crate) struct HolderArgs<'a> {
     pub(crate) leaf: &'a Leaf,
     /// The connection to init.
     pub(crate) link: &'a Link,
-    /// Whether the box has skills, which are shown in the component.
-    pub(crate) skills: bool,
+    /// The skills that are shown in the component.
+    pub(crate) skills: Skills,
     /// The files of all secrets, until they are written.
     pub(crate) secrets: &'a RefCell<Vec<SecretFile>>,
     /// Whether the component's programs can run commands in the business component.

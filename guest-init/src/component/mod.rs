@@ -84,6 +84,16 @@ impl FreshRoot {
     }
 }
 
+/// The skills that a component has from its start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Skills {
+    None,
+    /// The skills of the rootfs, and the mount points of those that the plan has from the host.
+    OfBox,
+    /// The [layer](crate::skills) over the skills of the rootfs.
+    Layer,
+}
+
 /// Starts components.
 #[derive(Debug)]
 pub(crate) struct Starter<'a> {
@@ -95,6 +105,8 @@ pub(crate) struct Starter<'a> {
     pub(crate) host: HostMounts,
     /// Whether the components' roots are on the box's disk, and not in memory.
     pub(crate) has_disk: bool,
+    /// Whether the skills of the components are those of the [layer](crate::skills).
+    pub(crate) has_skill_layer: bool,
 }
 
 impl Starter<'_> {
@@ -131,11 +143,17 @@ impl Starter<'_> {
         plan: &ComponentPlan,
         fresh: Option<&FreshRoot>,
     ) -> Result<Component, InitError> {
-        let Self { run, secrets, host, has_disk } = self;
+        let Self { run, secrets, host, has_disk, has_skill_layer } = self;
         let place = if fresh.is_some() { VERIFICATION } else { name.name() };
         let leaf = Leaf::create(place, &plan.limits)?;
         let (link, theirs) = Link::pair().step("make a holder's socket")?;
-        let skills = !run.skills.is_empty();
+        let skills = if *has_skill_layer {
+            Skills::Layer
+        } else if run.skills.is_empty() {
+            Skills::None
+        } else {
+            Skills::OfBox
+        };
         let calls = run.calls_from(name) && fresh.is_none();
         let holder = sys::fork(clone_flags(plan.namespaces), None, || {
             let (leaf, link) = (&leaf, &theirs);

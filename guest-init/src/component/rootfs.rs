@@ -34,7 +34,7 @@ use nix::mount::{MsFlags, mount};
 use nix::unistd::{chdir, chroot};
 
 use super::holder::HolderArgs;
-use super::{FreshRoot, dev, system, workdir};
+use super::{FreshRoot, Skills, dev, system, workdir};
 use crate::boot::{self, NO_SUID_DEV, NO_SUID_DEV_EXEC, mount_fs};
 use crate::disks::{self, ROOTS_DISK};
 use crate::error::{InitError, Step as _};
@@ -42,7 +42,7 @@ use crate::mounts::open_or_make_in;
 use crate::secrets;
 use crate::serve::calls;
 use crate::sys::mounts;
-use crate::{cap_http, logs, task};
+use crate::{cap_http, logs, skills, task};
 
 /// Paths of `/proc` that workloads can read but not write. Paths that do not exist are skipped.
 const READ_ONLY: [&str; 5] = ["proc/sys", "proc/sysrq-trigger", "proc/irq", "proc/bus", "proc/fs"];
@@ -155,8 +155,12 @@ fn fill(root: &Path, args: &HolderArgs<'_>) -> Result<(), InitError> {
     bind_read_only(args.leaf.path(), &root.join("sys/fs/cgroup"), NO_SUID_DEV_EXEC)?;
     let below = |path: &str| root.join(path.trim_start_matches('/'));
     disks::show(root, args.run, args.name)?;
-    if args.skills {
-        bind_read_only(Path::new(SKILLS_PATH), &below(SKILLS_PATH), NO_SUID_DEV)?;
+    match args.skills {
+        Skills::None => {}
+        Skills::OfBox => {
+            bind_read_only(Path::new(SKILLS_PATH), &below(SKILLS_PATH), NO_SUID_DEV)?;
+        }
+        Skills::Layer => skills::show_layer(root)?,
     }
     // After the mounts above, whose paths the kept directory must not redirect.
     let kept = args.fresh.map(|it| keep_workdir(root, it)).transpose()?.flatten();

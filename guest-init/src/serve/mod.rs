@@ -78,6 +78,8 @@ pub(crate) struct Machine<'a> {
     pub(crate) autostart: Option<Autostart>,
     /// Readable if a child has ended.
     pub(crate) signals: SignalFd,
+    /// Whether the layer of skills exists since the start.
+    pub(crate) has_skill_layer: bool,
 }
 
 /// Starts the agent, and serves until the VM can be powered off.
@@ -88,10 +90,10 @@ pub(crate) fn run(machine: Machine<'_>) -> Result<(), InitError> {
     let mut server = Server {
         approvals: Approvals::new(machine.plan.sandbox.as_ref()),
         calls: Calls::default(),
+        has_skills: machine.has_skill_layer,
         machine,
         programs: BTreeMap::new(),
         tasks: BTreeMap::new(),
-        has_skills: false,
         connected: Vec::new(),
         wanted: Vec::new(),
         agent: Agent::Starting,

@@ -1,9 +1,9 @@
-//! Skills that are loaded while the box runs: a layer over the skills of the rootfs, made when the first skill is
-//! loaded.
+//! Skills that are not part of the box: a layer over the skills of the rootfs, made when the first skill is loaded into the
+//! running box, or at the start if the host mounts skills that the plan does not have.
 //!
 //! ```text
 //! /run/skills               tmpfs, an eighth as large as the agent's memory limit
-//! /run/skills/upper         the loaded skills
+//! /run/skills/upper         the loaded skills, and the mount points of the host's
 //! /run/skills/work          the work directory of overlayfs
 //! /run/skills/root          overlayfs over /a3s of the rootfs
 //! /run/skills/root/skills   all skills; `store` describes the directories next to it
@@ -24,8 +24,9 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use box_contract::plan::{RUN_PATH, SKILLS_PATH};
+use box_contract::rules::is_name;
 use box_contract::wire::SkillTask;
-use box_contract::{RunPlan, SkillPlan};
+use box_contract::{RunPlan, SkillMode, SkillPlan};
 use nix::mount::{MntFlags, umount2};
 use nix::sys::prctl::set_no_new_privs;
 use nix::sys::stat::{Mode, umask};
@@ -39,6 +40,8 @@ use crate::error::{InitError, Step as _};
 use crate::sys;
 use store::Store;
 
+pub(crate) use show::show_layer;
+
 /// The agent's memory limit divided by this is the size of the tmpfs for loaded skills. Together with a writable layer in memory
 /// and `/dev/shm`, which have three quarters of the limit, the tmpfs is smaller than the limit.
 const MEMORY_DIVISOR: u64 = 8;
@@ -46,6 +49,28 @@ const MEMORY_DIVISOR: u64 = 8;
 const KILL_FIRST: &str = "1000";
 /// The exit status of a failed task.
 const FAILED: i32 = 1;
+
+/// Adds the skills that the host mounts to the plan, and makes the layer with a mount point for each. Without such skills, it is a
+/// no-op. Returns whether the layer exists.
+///
+/// # Errors
+/// The step that failed. A name that is malformed, or that a skill of the plan has, is an error.
+pub(crate) fn add(plan: &mut RunPlan, names: Vec<String>) -> Result<bool, InitError> {
+    if names.is_empty() {
+        return Ok(false);
+    }
+    prepare(plan)?;
+    let root = place("root");
+    for name in names {
+        let step = || format!("make a place for the host's skill {name:?}");
+        if !is_name(&name) || plan.skills.iter().any(|it| it.name == name) {
+            return Err("the launcher has sent something else").step_with(step);
+        }
+        Store::new(&root).make_mount_point(&name).step_with(step)?;
+        plan.skills.push(SkillPlan { name, mode: SkillMode::Mounted, ..SkillPlan::default() });
+    }
+    Ok(true)
+}
 
 /// Makes the layer. If a step fails, removes it again.
 ///

@@ -1,6 +1,7 @@
-//! Mounts the layer in a running component, whose programs can have replaced directories of the mount point's path.
+//! Mounts the layer in a component: before it starts, or while it runs. Programs of a running component can have replaced
+//! directories of the mount point's path.
 
-use std::fs::File;
+use std::fs::{File, read_dir};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
@@ -8,16 +9,41 @@ use box_contract::plan::SKILLS_PATH;
 use box_contract::{RunPlan, SkillMode, SkillPlan};
 use nix::dir::Dir;
 use nix::errno::Errno;
-use nix::fcntl::{OFlag, open, openat};
+use nix::fcntl::{OFlag, ResolveFlag, open, openat};
 use nix::sched::{CloneFlags, setns};
 use nix::sys::stat::{Mode, fstat, mkdirat};
 
 use crate::component::Component;
+use crate::error::{InitError, Step as _};
+use crate::mounts::open_or_make_in;
 use crate::sys::mounts;
 
 /// The flags for opening a directory as a mount point.
 const PLACE: OFlag =
     OFlag::O_PATH.union(OFlag::O_DIRECTORY).union(OFlag::O_NOFOLLOW).union(OFlag::O_CLOEXEC);
+
+/// Mounts a copy of the layer in the root of a component that has not started. The layer exists since the start.
+///
+/// # Errors
+/// The kernel's error, or that the image has files in that directory, which the skills would hide.
+pub(crate) fn show_layer(root: &Path) -> Result<(), InitError> {
+    let step = || format!("show the host's skills at {SKILLS_PATH}");
+    let rule = ResolveFlag::RESOLVE_NO_SYMLINKS;
+    let place = open_or_make_in(root, Path::new(SKILLS_PATH), rule).step_with(step)?;
+    // `boxbuild` refuses such files only in a box that has skills itself. They are in the rootfs, so this directory is empty in
+    // every other box.
+    let mut own = read_dir(SKILLS_PATH).step_with(step)?;
+    if own.next().is_none() && !is_empty(&place).step_with(step)? {
+        return Err(own_files()).step_with(step);
+    }
+    let copy = mounts::copy(&super::place("shown")).step_with(step)?;
+    mounts::place(&copy, place).step_with(step)
+}
+
+/// Returns the reason why nothing is mounted over files of the component.
+fn own_files() -> String {
+    format!("it has files of its own in {SKILLS_PATH}, which skills would hide")
+}
 
 /// Mounts a copy of the mount at `shown` over the skills of a component, unless the component has it already.
 ///
@@ -55,7 +81,7 @@ fn mount(copy: &OwnedFd, root: OwnedFd, plan: &RunPlan) -> Result<(), String> {
         return Ok(());
     }
     if plan.skills.is_empty() && !is_empty(&place).map_err(reason)? {
-        return Err(format!("it has files of its own in {SKILLS_PATH}, which skills would hide"));
+        return Err(own_files());
     }
     let is_mounted = |skill: &&SkillPlan| skill.mode == SkillMode::Mounted;
     let mounted = plan.skills.iter().filter(is_mounted).map(|it| it.name.as_str());

@@ -1,14 +1,15 @@
 //! The files of loaded skills.
 //!
 //! ```text
-//! skills/NAME   a skill: loaded, or part of the box
-//! about/NAME    the description of a loaded skill, from the host; a skill of the box has none
+//! skills/NAME   a skill: loaded, or one that the box has from its start
+//! about/NAME    the description of a loaded skill, from the host; the other skills have none
 //! draft/        a skill that is being unpacked or removed
 //! ```
 
 use std::ffi::OsString;
-use std::fs::{self, create_dir, remove_dir_all, remove_file, rename};
+use std::fs::{self, DirBuilder, create_dir, remove_dir_all, remove_file, rename};
 use std::io::{self, Error, ErrorKind, Read, Write};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use box_contract::SkillPlan;
@@ -47,6 +48,14 @@ impl<'a> Store<'a> {
         self.0.join("skills")
     }
 
+    /// Makes the directory over which a skill of the host is mounted.
+    ///
+    /// # Errors
+    /// The error of the file system.
+    pub(super) fn make_mount_point(&self, name: &str) -> io::Result<()> {
+        DirBuilder::new().mode(0o755).create(self.at("skills", name))
+    }
+
     fn at(&self, directory: &str, name: impl AsRef<Path>) -> PathBuf {
         self.0.join(directory).join(name)
     }
@@ -54,8 +63,8 @@ impl<'a> Store<'a> {
     /// Loads a skill atomically. Replaces a loaded skill with the same name.
     ///
     /// # Errors
-    /// The archive is invalid, the file system fails, or the skill is part of the box. The loaded skills are unchanged
-    /// then.
+    /// The archive is invalid, the file system fails, or the box has the skill from its start. The loaded skills
+    /// are unchanged then.
     pub(super) fn load(&self, plan: &SkillPlan, archive: impl Read) -> io::Result<()> {
         if !plan.is_sound() {
             return Err(refused("the host has sent something else than a skill"));
@@ -63,7 +72,7 @@ impl<'a> Store<'a> {
         self.remove_orphaned_descriptions()?;
         let is_known = self.is_loaded(&plan.name);
         if !is_known && self.at("skills", &plan.name).exists() {
-            return Err(refused("the skill is part of the box"));
+            return Err(refused("the box has this skill from its start"));
         }
         if !is_known && self.names()?.len() >= MAX_LOADED_SKILLS {
             return Err(refused("the box has the maximum number of skills; unload one"));
@@ -91,7 +100,7 @@ impl<'a> Store<'a> {
     }
 
     /// Moves a draft to its final path. Moves the description first, because a skill without a description is treated
-    /// as part of the box.
+    /// as one that the box has from its start.
     fn place(&self, name: &str) -> io::Result<()> {
         let (draft, skill) = (self.at("draft", name), self.at("skills", name));
         rename(self.at("draft", ABOUT_DRAFT), self.at("about", name))?;
@@ -216,6 +225,19 @@ mod tests {
     }
 
     #[test]
+    fn a_skill_of_the_host_is_neither_replaced_nor_unloaded() {
+        let base = base("host");
+        let store = Store::new(&base);
+        store.make_mount_point("notes").unwrap();
+        let error = store.load(&plan("notes"), archive("host", "").as_slice()).unwrap_err();
+        assert_eq!(error.to_string(), "the box has this skill from its start");
+        let error = store.unload("notes").unwrap_err();
+        assert_eq!(error.to_string(), "no such skill is loaded");
+        assert_eq!(listed(&store), "");
+        remove_dir_all(base).unwrap();
+    }
+
+    #[test]
     fn a_skill_is_loaded_replaced_and_unloaded() {
         let base = base("loaded");
         let store = Store::new(&base);
@@ -242,7 +264,10 @@ mod tests {
         let store = Store::new(&base);
         let refused =
             |name: &str, archive: &[u8]| store.load(&plan(name), archive).unwrap_err().to_string();
-        assert_eq!(refused("baked", &archive("refused", "")), "the skill is part of the box");
+        assert_eq!(
+            refused("baked", &archive("refused", "")),
+            "the box has this skill from its start"
+        );
         assert_eq!(store.unload("baked").unwrap_err().to_string(), "no such skill is loaded");
         for name in ["", ".", "..", "a/b", ".about", "../skills/baked"] {
             assert_eq!(

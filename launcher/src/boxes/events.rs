@@ -8,7 +8,7 @@ use egress_proxy::Decision;
 use host_fs::OsError;
 use serde::Serialize;
 
-use super::{Boxes, LogReader, Record, State, since_epoch};
+use super::{Boxes, LogReader, Record, State, StoppedBy, since_epoch};
 
 /// An event of a box.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -24,8 +24,11 @@ pub struct BoxEvent {
     pub digest: Digest,
     /// The exit status of the agent, the business application or the box, if it has one.
     pub status: Option<u8>,
-    /// Why the box ended. `None` if its agent ended or a user stopped it.
+    /// Why the box ended. `None` if its agent ended, or a user or a rule of the run stopped it.
     pub error: Option<String>,
+    /// The rule of the run that stopped the box.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped_by: Option<StoppedBy>,
     /// The digest of the box that this one has replaced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<Digest>,
@@ -153,6 +156,7 @@ fn event(record: &Record, event: EventKind, time_ms: u64) -> BoxEvent {
         digest,
         status: None,
         error: None,
+        stopped_by: None,
         from: None,
         connection: None,
     }
@@ -193,7 +197,8 @@ fn between(before: Option<&Record>, after: &Record) -> Vec<BoxEvent> {
 
 fn ended(record: &Record, ended_ms: Option<u64>) -> BoxEvent {
     let end = event(record, EventKind::End, ended_ms.unwrap_or_else(since_epoch));
-    BoxEvent { status: record.status, error: record.error.clone(), ..end }
+    let (status, error, stopped_by) = (record.status, record.error.clone(), record.stopped_by);
+    BoxEvent { status, error, stopped_by, ..end }
 }
 
 /// Returns the events of a box whose record was removed or replaced by the record of another box with the same name:

@@ -60,7 +60,7 @@ pub use crate::streams::log::{LogReader, Logged, Logs};
 pub use error::RecordError;
 pub use events::{BoxEvent, EventKind, RecordWatch};
 pub use policy::{CommandPolicy, CommandSandbox, DeniedAccess, DeniedKind};
-pub use record::{Record, Restarted, State, Updated};
+pub use record::{Record, Restarted, State, StoppedBy, Updated};
 pub use rename::Updating;
 pub use run_log::{Happened, KeptTrajectory, RunEntry, RunLog};
 pub use snapshot::{Snapshot, SnapshotError, Snapshots};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use box_contract::{
-    ComponentName, NetworkPlan, PeerPlan, Phases, ServicePlan, SkillPlan, Vm, wire,
+    ComponentName, NetworkPlan, PeerPlan, Phases, ServicePlan, SkillPlan, Vm, named_enum, wire,
 };
 use box_digest::Digest;
 use box_layout::OpenBox;
@@ -36,7 +36,7 @@ pub struct Record {
     /// The components that declare a health check.
     #[serde(default)]
     pub checked: Vec<ComponentName>,
-    /// The skills that are part of the box, sorted by name.
+    /// The skills that the box has from its start, sorted by name: those of its plan, and those of `--skills`.
     #[serde(default)]
     pub skills: Vec<SkillPlan>,
     /// The HTTP APIs that the box reaches through the host, sorted by name.
@@ -115,8 +115,11 @@ pub struct Record {
     /// The layers of the jail that are missing on this host.
     #[serde(default)]
     pub jail_missing: Vec<Missing>,
-    /// Why the box ended. `None` if its agent ended or a user stopped it.
+    /// Why the box ended. `None` if its agent ended, or a user or a rule of the run stopped it.
     pub error: Option<String>,
+    /// The rule of the run that stopped the box. `None` for every other end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped_by: Option<StoppedBy>,
     /// Whether the record is removed when the box ends (`--rm`).
     pub remove: bool,
     /// The options of `boxlaunch run` with which the box can be started again, without those that other fields have:
@@ -180,6 +183,25 @@ pub enum State {
     Ended,
 }
 
+named_enum! {
+    /// A rule of a run that stops a box.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum StoppedBy {
+        /// Nobody has used the box for the time of `--idle`.
+        Idle "idle",
+    }
+}
+
+impl StoppedBy {
+    /// Returns the reason of the end, as a clause.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::Idle => "nobody used it",
+        }
+    }
+}
+
 impl Record {
     /// Returns whether the program of a component failed for lack of memory.
     pub fn lacked_memory(&self, component: ComponentName) -> bool {
@@ -234,6 +256,7 @@ impl Record {
             published: Vec::new(),
             jail_missing: Vec::new(),
             error: None,
+            stopped_by: None,
             remove: false,
             options: None,
             service: false,

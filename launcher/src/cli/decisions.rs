@@ -181,6 +181,7 @@ const ROWS: &[Row] = &[
             ("ssh_agent", &["--ssh-agent"], &[]),
             ("shares", &["-v", "./a:/a"], &[]),
             ("skills", &["--skill", "s=d"], &[]),
+            ("skill_dirs", &["--skills", "d"], &[]),
             ("volumes", &["--volume", "v:/v"], &[]),
             ("network", &["--network", "none"], &[]),
             ("network_local", &["--network-local", "127.0.0.1"], &[]),

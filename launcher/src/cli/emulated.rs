@@ -131,10 +131,11 @@ fn refuse_bytes(args: &RunArgs, env: &[Assigned]) -> Result<(), Failure> {
 /// Refuses shares, because the virtual host has none of this host's directories.
 pub(super) fn refuse_shares(args: &RunArgs, plan: &RunPlan) -> Result<(), Failure> {
     let is_mounted = plan.skills.iter().any(|it| it.mode == SkillMode::Mounted);
-    if args.given.shares.is_empty() && plan.shares.is_empty() && !is_mounted {
+    let are_given = !args.given.shares.is_empty() || !args.given.skill_dirs.is_empty();
+    if !are_given && plan.shares.is_empty() && !is_mounted {
         return Ok(());
     }
-    let help = "start it on a host with KVM; or leave --share out, or put `share` into a profile, and build a box \
+    let help = "start it on a host with KVM; or leave --share and --skills out, or put `share` into a profile, and build a box \
                 without that";
     let message = "a box that sees directories of this host cannot be started with --emulated";
     Err(Failure::new((ErrorCode::Usage, help), message))

@@ -64,8 +64,8 @@ fn line(event: &BoxEvent) -> String {
     let status = event.status.map(|status| format!(" with {status}")).unwrap_or_default();
     let from = event.from.map(|digest| format!(" from {digest} to {}", event.digest));
     let from = from.unwrap_or_default();
-    let error =
-        event.error.as_ref().map(|reason| format!(": {}", shown(reason))).unwrap_or_default();
+    let reason = event.error.as_deref().or_else(|| Some(event.stopped_by?.reason()));
+    let error = reason.map(|reason| format!(": {}", shown(reason))).unwrap_or_default();
     let connection = event.connection.as_ref();
     let connection = connection.map(|it| shown(&format!(" {} {it}", it.component.name())));
     let connection = connection.unwrap_or_default();

@@ -125,7 +125,9 @@ fn of_skill(error: &SkillError) -> Explanation {
         SkillError::Files(FilesError::TooLarge(_) | FilesError::TooLargeTogether(_)) => {
             TooLarge.into()
         }
-        SkillError::File(_) | SkillError::Files(FilesError::File(_)) => Io.into(),
+        SkillError::File(error) | SkillError::Files(FilesError::File(error)) => {
+            row(Io, limit_help(&error.source))
+        }
         _ => {
             let help = "a skill is a directory that has the skill's name and contains a file SKILL.md: docs/skills.md";
             (SkillInvalid, help).into()
@@ -510,8 +512,14 @@ fn share_help(source: &io::Error) -> Option<&'static str> {
         ErrorKind::Other => {
             Some("share a directory that has no file system of the kernel, such as /proc, in it")
         }
-        _ => None,
+        _ => limit_help(source),
     }
+}
+
+/// Returns the help if this process has as many open files as it may have. Each share keeps the directories of its path open.
+fn limit_help(source: &io::Error) -> Option<&'static str> {
+    let is_limit = source.raw_os_error() == Some(Errno::EMFILE as i32);
+    is_limit.then_some("raise the limit of open files: `ulimit -n 4096`")
 }
 
 fn file_help(source: &io::Error) -> Option<&'static str> {

@@ -277,7 +277,7 @@ fn ports(record: &Record) -> String {
 /// Returns the state of a box, and how it has ended.
 fn status(record: &Record, now: u64) -> String {
     let since = |time: Option<u64>| ago(now.saturating_sub(time.unwrap_or(now)));
-    match (record.state, &record.error, record.status) {
+    match (record.state, &record.error, record.stopped_by, record.status) {
         (State::Starting, ..) => match &record.restarted {
             None => "starting".to_owned(),
             Some(restarted) => format!("starting again: {}", first_line(&restarted.reason)),
@@ -285,13 +285,16 @@ fn status(record: &Record, now: u64) -> String {
         (State::Running, ..) => {
             format!("running for {}{}", since(record.ready_ms), restarts(record))
         }
-        (State::Ended, Some(error), _) => {
+        (State::Ended, Some(error), ..) => {
             format!("failed {} ago: {}", since(record.ended_ms), first_line(error))
         }
-        (State::Ended, None, Some(status)) => {
+        (State::Ended, None, Some(rule), _) => {
+            format!("stopped {} ago: {}", since(record.ended_ms), rule.reason())
+        }
+        (State::Ended, None, None, Some(status)) => {
             format!("ended with {status} {} ago", since(record.ended_ms))
         }
-        (State::Ended, None, None) => format!("stopped {} ago", since(record.ended_ms)),
+        (State::Ended, None, None, None) => format!("stopped {} ago", since(record.ended_ms)),
     }
 }
 
@@ -398,13 +401,33 @@ pub(super) fn describe(record: &Record) -> String {
 mod tests {
     use super::*;
 
-    #[test]
-    fn what_a_box_has_of_the_host_is_described() {
-        let mut record = json!({
+    /// Returns the record of a box that has ended, as an earlier version of boxlaunch has written it.
+    fn ended() -> serde_json::Value {
+        json!({
             "name": "hello", "box": format!("sha256:{}", "0".repeat(64)), "directory": "/hello.box",
             "components": ["agent"], "vm": { "cpus": 1, "memory-mib": 256 }, "state": "ended",
             "supervisor": 1, "runtime": "/none", "created_ms": 1, "ended_ms": 1, "remove": false,
-        });
+        })
+    }
+
+    #[test]
+    fn the_end_of_a_box_is_described_with_what_has_stopped_it() {
+        let mut record = ended();
+        let mut described = |field: &str, value: serde_json::Value| {
+            record[field] = value;
+            status(&serde_json::from_value(record.clone()).unwrap(), 60_001)
+        };
+        assert_eq!(described("state", "ended".into()), "stopped 1 minute ago");
+        assert_eq!(described("status", 143.into()), "ended with 143 1 minute ago");
+        let idle = described("stopped_by", "idle".into());
+        assert_eq!(idle, "stopped 1 minute ago: nobody used it");
+        let failed = described("error", "no answer".into());
+        assert_eq!(failed, "failed 1 minute ago: no answer");
+    }
+
+    #[test]
+    fn what_a_box_has_of_the_host_is_described() {
+        let mut record = ended();
         let described = |record: &serde_json::Value| {
             let text = describe(&serde_json::from_value(record.clone()).unwrap());
             let is_of_host = |it: &&str| it.starts_with("directories") || it.starts_with("volumes");

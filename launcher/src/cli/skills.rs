@@ -134,21 +134,40 @@ fn read(
         checkout::skill::name_of(directory).ok_or_else(|| SkillError::Name(directory.to_owned()));
     let name = name.map_err(LaunchError::from)?;
     tasks::check_free(record, &name)?;
+    let Checked { plan, skill, warnings } = checked(&name, directory, together)?;
+    warnings.iter().for_each(|it| notice(it));
+    Ok((plan, skill))
+}
+
+/// A skill of this host without errors.
+pub(super) struct Checked {
+    pub(super) plan: SkillPlan,
+    pub(super) skill: Skill,
+    /// The warnings as they are printed.
+    pub(super) warnings: Option<String>,
+}
+
+/// Reads and checks the skill `name` in a directory of this host, as a build does.
+pub(super) fn checked(
+    name: &str,
+    directory: &Path,
+    together: &mut MemoryBudget,
+) -> Result<Checked, Failure> {
     // The skill's directory takes the place of the checkout, so all its files must be in that directory.
     let skill = checkout::skill::read(&directory.into(), directory, together);
     let mut skill = skill.map_err(LaunchError::from)?;
-    let found = skill.check(&name, directory, None).map_err(LaunchError::from)?;
+    let found = skill.check(name, directory, None).map_err(LaunchError::from)?;
     let Findings { source, errors, warnings } = found;
     let sources = Sources::single(source);
     if !errors.is_empty() {
         return Err(error::found(ErrorCode::SkillInvalid, &errors, &sources));
     }
     let shown = warnings.iter().map(|it| it.render(&sources));
-    if shown.len() > 0 {
+    let warnings = (shown.len() > 0).then(|| {
         let text = cli_common::problem::first(shown, "\n\n", "more warnings");
-        notice(&format!("{}\n", painted(&shown_lines(&text))));
-    }
-    Ok((skill.plan(name), skill))
+        format!("{}\n", painted(&shown_lines(&text)))
+    });
+    Ok(Checked { plan: skill.plan(name.to_owned()), skill, warnings })
 }
 
 /// Returns an error that names the right path, if `path` is a file in a skill's directory, or a directory that contains skills.

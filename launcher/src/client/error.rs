@@ -47,14 +47,14 @@ pub enum ClientError {
         action: String,
         reason: String,
     },
-    /// The skill with this name is part of the box.
+    /// The box has the skill with this name from its start.
     #[error("the skill {name} is {}", fixed(*mode))]
     FixedSkill { name: String, mode: SkillMode },
 }
 
 crate::from_below!(StreamError => ClientError::Stream, Os, Stopped);
 
-/// Returns the end of a sentence about a skill that is part of a box.
+/// Returns the end of a sentence about a skill that a box has from its start.
 const fn fixed(mode: SkillMode) -> &'static str {
     match mode {
         SkillMode::Baked => "baked into the box",

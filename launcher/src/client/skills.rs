@@ -1,5 +1,5 @@
-//! The skills of a running box. The record lists the skills that are part of the box, and init lists the skills that
-//! were loaded. A box may be hostile, so the size of its answer is limited, and its content checked.
+//! The skills of a running box. The record lists the skills that the box has from its start, and init lists the skills
+//! that were loaded. A box may be hostile, so the size of its answer is limited, and its content checked.
 
 use std::io::{self, ErrorKind};
 use std::thread;
@@ -111,7 +111,7 @@ fn misused(what: &str) -> ClientError {
     StreamError::Protocol(what.to_owned()).into()
 }
 
-/// Checks that no skill that is part of the box has this name. Such a skill does not change while the box runs.
+/// Checks that no skill that the box has from its start has this name. Such a skill can be neither replaced nor unloaded.
 ///
 /// # Errors
 /// [`ClientError::FixedSkill`].

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fs, io};
 
+use box_contract::plan::SKILLS_PATH;
 use box_contract::wire::{self, MAX_DEVICES, Mount, MountSource, Mounts};
 use box_contract::{Access, NetworkMode, Scope};
 use host_fs::kernel;
@@ -37,6 +38,7 @@ pub struct HostShare {
     named: PathBuf,
     guest: String,
     scope: Scope,
+    is_added_skill: bool,
 }
 
 impl HostShare {
@@ -68,7 +70,20 @@ impl HostShare {
         let (way, directory) =
             find().map_err(|source| ShareError { path: path.to_owned(), source })?;
         let (way, named) = (Arc::new(way), path.to_owned());
-        Ok(Self { directory, way, named, guest: guest.to_owned(), scope })
+        let (guest, is_added_skill) = (guest.to_owned(), false);
+        Ok(Self { directory, way, named, guest, scope, is_added_skill })
+    }
+
+    /// Returns the share as a skill that the box does not declare. Its path in the box is that of a skill.
+    #[must_use]
+    pub fn as_added_skill(self) -> Self {
+        Self { is_added_skill: true, ..self }
+    }
+
+    /// Returns the name of the skill, if the box does not declare this skill.
+    pub fn added_skill_name(&self) -> Option<&str> {
+        let name = self.guest.strip_prefix(SKILLS_PATH)?.strip_prefix('/')?;
+        self.is_added_skill.then_some(name)
     }
 
     /// Returns the share with files and directories that components may only read, even if they may write to the share. `paths` are
@@ -267,6 +282,7 @@ pub(crate) fn mounts(
         uid,
         gid,
         mounts: shares.iter().zip(sources).map(mount).collect(),
+        skills: shares.iter().filter_map(HostShare::added_skill_name).map(str::to_owned).collect(),
         ..Mounts::default()
     })
 }
@@ -298,6 +314,20 @@ mod tests {
         use wire::MountSource::{ReadOnly, Together, Writable};
         assert_eq!(sources(false), [Writable(0), ReadOnly(0), Writable(1), ReadOnly(1)]);
         assert_eq!(sources(true), [Together(0), ReadOnly(0), Together(1), ReadOnly(1)]);
+    }
+
+    #[test]
+    fn init_is_told_of_the_skills_that_the_plan_does_not_have() {
+        let dir = tempfile::tempdir().unwrap();
+        let skill = |name: &str| {
+            let guest = format!("{SKILLS_PATH}/{name}");
+            HostShare::new(dir.path(), &guest, Access::ReadOnly, Scope::Both).unwrap()
+        };
+        let (declared, added) = (skill("hot"), skill("notes").as_added_skill());
+        assert_eq!((declared.added_skill_name(), added.is_writable()), (None, false));
+        let mounts = mounts(&[declared, added], (0, 0), false).unwrap();
+        assert_eq!(mounts.skills, ["notes"]);
+        assert_eq!(mounts.mounts[1].guest, "/a3s/skills/notes");
     }
 
     #[test]

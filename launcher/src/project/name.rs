@@ -59,6 +59,18 @@ mod tests {
     }
 
     #[test]
+    fn directories_with_the_same_name_have_different_environments() {
+        let long = ["one", "two"].map(|end| format!("/home/me/{}-{end}", "a".repeat(MAX_BASE)));
+        let [long, other_long] = long.each_ref().map(String::as_str);
+        for pair in [["/home/me/one/page", "/home/me/two/page"], [long, other_long]] {
+            let [one, two] = pair.map(|path| name_of(Path::new(path)));
+            let base = |name: &str| name.rsplit_once('-').map(|(base, _)| base.to_owned());
+            assert_eq!(base(&one), base(&two));
+            assert_ne!(one, two);
+        }
+    }
+
+    #[test]
     fn other_characters_become_hyphens() {
         for (name, expected) in [
             ("My Project", "my-project"),

@@ -31,42 +31,37 @@ impl Supervisor {
             // Ignores a client that was removed, for example because there were too many.
             FromClient::Asked { client, .. } if !self.clients.knows(client) => {}
             FromClient::Asked { client, message } => {
-                return self.ask(client, message).unwrap_or_else(|reason| {
+                return self.ask(client, *message).unwrap_or_else(|reason| {
                     self.clients.send(client, &failed("do that", &reason), None);
                     CONTINUE
                 });
             }
             FromClient::Rules { client, rules } if self.clients.knows(client) => {
-                if let Err(reason) = self.set_rules(rules) {
-                    self.clients.send(client, &failed("change the box's rules", &reason), None);
-                }
+                let done = self.set_rules(rules);
+                self.report(client, "change the box's rules", done);
             }
             FromClient::Publish { client, port } if self.clients.knows(client) => {
-                if let Err(reason) = self.publish(port) {
-                    self.clients.send(client, &failed("publish a port", &reason), None);
-                }
+                let done = self.publish(port);
+                self.report(client, "publish a port", done);
             }
             FromClient::Approvals { client, of } if self.clients.knows(client) => {
                 self.send_questions(client, of);
             }
             FromClient::Decide { client, answer } if self.clients.knows(client) => {
-                if let Err(reason) = self.decide(answer) {
-                    self.clients.send(client, &failed(DECIDE, &reason), None);
-                }
+                let done = self.decide(answer);
+                self.report(client, DECIDE, done);
             }
             FromClient::Rules { .. }
             | FromClient::Publish { .. }
             | FromClient::Approvals { .. }
             | FromClient::Decide { .. } => {}
             FromClient::HandOver { client } => {
-                if let Err(reason) = self.hand_over(client) {
-                    self.clients.send(client, &failed(HAND_OVER, &reason), None);
-                }
+                let done = self.hand_over(client);
+                self.report(client, HAND_OVER, done);
             }
             FromClient::TakeOver { client, take } => {
-                if let Err(reason) = self.give_way(client, &take) {
-                    self.clients.send(client, &failed(HAND_OVER, &reason), None);
-                }
+                let done = self.give_way(client, &take);
+                self.report(client, HAND_OVER, done);
             }
             FromClient::Misused { client, reason } => {
                 self.clients.send(client, &failed("understand its client", &reason), None);
@@ -74,6 +69,13 @@ impl Supervisor {
             FromClient::Gone { client } => self.part(client),
         }
         CONTINUE
+    }
+
+    /// Tells a client why the supervisor cannot do `step`. A no-op if it is done.
+    fn report(&mut self, client: u64, step: &str, done: Result<(), String>) {
+        if let Err(reason) = done {
+            self.clients.send(client, &failed(step, &reason), None);
+        }
     }
 
     /// Removes a client that has disconnected, and kills its command.

@@ -51,7 +51,7 @@ pub(super) enum FromClient {
     /// A client has sent its greeting, which contains the output that the client follows.
     Greeted { client: u64, follow: Follow },
     /// A client has sent a request.
-    Asked { client: u64, message: HostMessage },
+    Asked { client: u64, message: Box<HostMessage> },
     /// A client has sent changes of the rules for the box's filter.
     Rules { client: u64, rules: RuleChange },
     /// A client asks for a published port.
@@ -396,7 +396,7 @@ fn asked(client: u64, rest: &mut &[u8]) -> io::Result<Option<FromClient>> {
         }
         _ => {
             let message = HostMessage::read(rest)?;
-            Ok(message.map(|message| FromClient::Asked { client, message }))
+            Ok(message.map(|it| FromClient::Asked { client, message: Box::new(it) }))
         }
     }
 }

@@ -7,6 +7,7 @@ use std::future::pending;
 use std::time::{Duration, Instant};
 
 use super::{CONTINUE, Flow, Supervisor};
+use crate::boxes::StoppedBy;
 
 /// The longest time between two looks at whether the box is used.
 const LOOK: Duration = Duration::from_secs(5);
@@ -62,7 +63,11 @@ impl Supervisor {
             return CONTINUE;
         }
         (self.idle, self.was_asked) = (None, true);
-        if self.kill_at.is_some() { CONTINUE } else { self.begin_stop(self.terms.grace) }
+        if self.kill_at.is_some() {
+            return CONTINUE;
+        }
+        self.entry.note(|record| record.stopped_by = Some(StoppedBy::Idle), Instant::now());
+        self.begin_stop(self.terms.grace)
     }
 }
 

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::{DirBuilderExt as _, symlink};
 use std::path::Path;
 
+use box_contract::rules::MAX_MOUNTED_SKILLS;
 use box_contract::{SkillMode, SkillPlan};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
@@ -143,6 +144,68 @@ fn skills_beside_what_was_named_are_shown() {
       = help: name the skills in it, such as ./s/a, ./s/b, ./s/c
     error: SKILL.md is not a directory
       = help: name its directory: .
+    ");
+}
+
+#[test]
+fn the_skills_of_a_directory_are_checked_before_the_start() {
+    let mut config = config();
+    config.plan.skills = vec![SkillPlan { name: "greet".into(), ..SkillPlan::default() }];
+    let (scene, home) = (Scene::new(&config), tempfile::tempdir().unwrap());
+    for directory in ["wrong", "baked", "none", "good", "other", "linked", "many"] {
+        fs::create_dir(home.path().join(directory)).unwrap();
+    }
+    skill(&home, "wrong/notes", "name: other\ndescription: Notes.");
+    skill(&home, "baked/greet", "name: greet\ndescription: Greets.");
+    for directory in ["good/notes", "other/notes"] {
+        skill(&home, directory, "name: notes\ndescription: Notes.");
+    }
+    // A line of the definition that the link leads to would be in the error about it.
+    symlink("../wrong/notes", home.path().join("linked/notes")).unwrap();
+    fs::write(home.path().join("good/README.md"), "no skill").unwrap();
+    for number in 0..MAX_MOUNTED_SKILLS {
+        skill(&home, &format!("many/s{number}"), "");
+    }
+    let refused = |directories: &[&str]| {
+        let option = |it: &&str| format!("--skills={}", home.path().join(it).display());
+        let options: Vec<_> = directories.iter().map(option).collect();
+        let words = ["run"].into_iter().chain(options.iter().map(String::as_str));
+        let ended = scene.run(&words.collect::<Vec<_>>());
+        assert_ne!(ended.code, Some(0), "{}", ended.stderr);
+        ended.stderr.replace(&home.path().display().to_string(), "HOME")
+    };
+    let all: [&[&str]; 8] = [
+        &["wrong"],
+        &["baked"],
+        &["none"],
+        &["missing"],
+        &["good/notes"],
+        &["good", "other"],
+        &["linked"],
+        &["many", "good"],
+    ];
+    assert_snapshot!(all.map(refused).concat(), @"
+    error: the skill's name `other` differs from its directory's, `notes`
+      --> HOME/wrong/notes/SKILL.md:2:7
+       |
+     2 | name: other
+       |       ^^^^^ not the directory's name
+       |
+       = help: write `name: notes`, or rename the directory
+    error: the skill greet is baked into the box, and HOME/baked/greet has its name
+      = help: move that skill to another directory, or build the box without its own
+    error: HOME/none has no directory with a SKILL.md in it
+      = help: a skill is a directory that has the skill's name and contains a file SKILL.md: docs/skills.md
+    error: HOME/missing is not a directory
+      = help: a skill is a directory that has the skill's name and contains a file SKILL.md: docs/skills.md
+    error: HOME/good/notes is a skill, not a directory of skills
+      = help: name the directory that it is in
+    error: the skill notes is given twice: HOME/good/notes and HOME/other/notes
+      = help: leave one of the directories out
+    error: HOME/linked/notes leads to HOME/wrong/notes, which is not in HOME/linked
+      = help: a box may have put that link there; if you mean that directory, copy it
+    error: `--skill` and `--skills` may mount at most 128 skills together
+      = help: leave some out, or build them into the box: `skills dir=…` in the Boxfile
     ");
 }
 

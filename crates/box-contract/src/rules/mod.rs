@@ -86,6 +86,9 @@ pub const MAX_SKILL_AUTHOR: usize = 256;
 /// The maximum number of skills in a Boxfile, including the skills of its skill directory.
 pub const MAX_SKILLS: usize = 1000;
 
+/// The maximum number of skills that a start mounts from directories of the host.
+pub const MAX_MOUNTED_SKILLS: usize = 128;
+
 /// The maximum number of skills that are loaded into a running box.
 pub const MAX_LOADED_SKILLS: usize = 64;
 
@@ -132,6 +135,9 @@ pub const MAX_BYTES: u64 = 1 << 50;
 
 /// The maximum length of a DNS label, in bytes.
 pub const MAX_LABEL: usize = 63;
+/// The beginning of an address of AF_VSOCK in a command line, such as `vsock://4088`. No program of a component can open
+/// such a socket.
+pub const VSOCK_SCHEME: &str = "vsock://";
 /// The maximum length of a gRPC service's name, in bytes. Protobuf encodes lengths up to this one in one byte.
 pub const MAX_SERVICE: usize = 100;
 

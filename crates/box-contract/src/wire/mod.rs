@@ -55,7 +55,7 @@ use frame::{Body, invalid, read_frame, write_frame};
 use program_id::one_byte;
 
 /// The version of this protocol. A host refuses an init with a later version.
-pub const PROTOCOL: u32 = 14;
+pub const PROTOCOL: u32 = 15;
 /// The oldest protocol version of the boxes that a host runs. See [`HostMessage::since`].
 pub const OLDEST_PROTOCOL: u32 = 2;
 
@@ -66,7 +66,7 @@ pub const fn is_spoken(protocol: u32) -> bool {
 
 /// The text in the box-init program by which `boxbuild` recognizes the program. It contains the versions of this protocol
 /// and of the format ([`FORMAT_EPOCH`](crate::manifest::FORMAT_EPOCH)).
-pub const INIT_MARK: &str = "boxbuild box-init for protocol 14 and format epoch 4";
+pub const INIT_MARK: &str = "boxbuild box-init for protocol 15 and format epoch 4";
 
 /// Declares the messages of one direction, each with the kind and the body of its frame.
 macro_rules! messages {
@@ -319,6 +319,7 @@ impl HostMessage {
             Self::Exec(Exec { builtin: Some(Builtin::Hidden | Builtin::List), .. }) => 13,
             Self::Exec(exec) if !exec.is_short() => 10,
             Self::Answer(_) => 14,
+            Self::Mounts(mounts) if !mounts.skills.is_empty() => 15,
             Self::Variable(_) => 8,
             Self::Mounts(mounts) if !mounts.sockets.is_empty() => 11,
             Self::FilePart(_) => 10,

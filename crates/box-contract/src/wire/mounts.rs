@@ -53,6 +53,10 @@ pub struct Mounts {
     /// The Unix sockets of the host to which components can connect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sockets: Vec<HostSocket>,
+    /// The names of the skills among the mounts that the plan does not have. Each is mounted read-only at its name below
+    /// [`SKILLS_PATH`](crate::plan::SKILLS_PATH), in all components.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skills: Vec<String>,
     /// The task. It takes precedence over the plan's task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskPlan>,

@@ -54,7 +54,7 @@ fn the_mark_of_box_init_names_the_versions() {
 #[test]
 fn a_host_speaks_its_protocol_and_older_ones() {
     let spoken: Vec<u32> = (0..=PROTOCOL + 2).filter(|it| is_spoken(*it)).collect();
-    assert_eq!(spoken, [OLDEST_PROTOCOL, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, PROTOCOL]);
+    assert_eq!(spoken, [OLDEST_PROTOCOL, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, PROTOCOL]);
 }
 
 #[test]
@@ -163,6 +163,7 @@ fn host_messages_read_back_and_name_their_protocol() {
     let files = Mounts { files: vec![file], ..Mounts::default() };
     let socket = HostSocket { guest: "/s".into(), scope: Scope::Business };
     let sockets = Mounts { sockets: vec![socket], ..files.clone() };
+    let skills = Mounts { skills: vec!["notes".into()], ..sockets.clone() };
     for (message, since) in [
         (HostMessage::Exec(exec.clone()), 2),
         (HostMessage::Exec(Exec { terminal: Some(size), stdin: true, ..exec }), 2),
@@ -183,6 +184,7 @@ fn host_messages_read_back_and_name_their_protocol() {
         (HostMessage::Mounts(together), 9),
         (HostMessage::Mounts(files), 10),
         (HostMessage::Mounts(sockets), 11),
+        (HostMessage::Mounts(skills), 15),
         (HostMessage::FilePart(FilePart { data: vec![0, 255] }), 10),
         (HostMessage::Variable(Variable { index: 0, value: None }), 8),
         (HostMessage::Answer(Answer { question: 1, reply: Reply::ApproveAlways }), 14),

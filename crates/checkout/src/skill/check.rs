@@ -244,9 +244,12 @@ fn unfollowed(file: &SkillFile) -> Diagnostic {
 }
 
 fn not_executable(file: &SkillFile, directory: &Path) -> Diagnostic {
-    let message = format!("`{}` is not executable in the checkout", file.path);
+    let message = format!("`{}` is not executable", file.path);
     let place = directory.join(&file.path);
-    let help = format!("run `chmod +x {}`; in the box it is made executable", place.display());
+    let help = format!(
+        "run `chmod +x {}`; a build and `boxlaunch skills load` make it executable in the box",
+        place.display()
+    );
     Diagnostic::warning(message, file.span, "a tool runs it").with_help(help)
 }
 
@@ -366,13 +369,13 @@ tools:
            |
            = help: correct the link, or remove it
 
-        warning: `tools/run.sh` is not executable in the checkout
+        warning: `tools/run.sh` is not executable
           --> skills/greet/SKILL.md:6:13
            |
          6 |   - script: tools/run.sh
            |             ^^^^^^^^^^^^ a tool runs it
            |
-           = help: run `chmod +x skills/greet/tools/run.sh`; in the box it is made executable
+           = help: run `chmod +x skills/greet/tools/run.sh`; a build and `boxlaunch skills load` make it executable in the box
         "#);
     }
 
@@ -499,13 +502,13 @@ tools:
             checked(directory.path(), None)
         });
         assert_snapshot!(plain.0, @"
-        warning: `tools/run.sh` is not executable in the checkout
+        warning: `tools/run.sh` is not executable
           --> skills/greet/SKILL.md:6:13
            |
          6 |   - script: tools/run.sh
            |             ^^^^^^^^^^^^ a tool runs it
            |
-           = help: run `chmod +x skills/greet/tools/run.sh`; in the box it is made executable
+           = help: run `chmod +x skills/greet/tools/run.sh`; a build and `boxlaunch skills load` make it executable in the box
         ");
         assert_eq!(executable.0, "");
         assert_eq!(plain.1.files.tree.digest(), executable.1.files.tree.digest());

@@ -1,6 +1,6 @@
 //! The options with which a run can be repeated: `boxlaunch update` starts another box with them.
 
-use std::path::{Path, absolute};
+use std::path::{Path, PathBuf, absolute};
 use std::str::FromStr;
 
 use box_contract::{RunPlan, size};
@@ -52,11 +52,13 @@ impl Replaces {
 }
 
 /// Returns the options that start a box as `args` has started this one, from any directory: without the box itself, its name,
-/// and the options that other fields of the record have. `None` if one of them cannot be written as text.
+/// and the options that other fields of the record have. `skill_dirs` are the paths of the directories of `--skills` without links.
+/// `None` if one of the options cannot be written as text.
 pub(super) fn options(
     args: &RunArgs,
     plan: &RunPlan,
     env: &[Assigned],
+    skill_dirs: &[PathBuf],
 ) -> Result<Option<Vec<String>>, Failure> {
     let secrets = secrets::checked(args, plan)?;
     let secrets = secrets.iter().map(|it| Some(format!("--secret={}", it.word()?)));
@@ -64,6 +66,8 @@ pub(super) fn options(
         args.given.shares.iter().map(|it| Some(format!("--share={}", it.word(&plan.shares)?)));
     let skills =
         args.given.skills.iter().map(|(name, host)| path(&format!("--skill={name}="), host));
+    let skill_dirs = skill_dirs.iter().map(|it| path("--skills=", it));
+    let skills = skills.chain(skill_dirs);
     let files = args.given.env_files.iter().map(|it| path("--env-file=", it));
     let written = secrets.chain(shares).chain(skills).chain(files).chain(paths(args));
     let written: Option<Vec<_>> = written.collect();
@@ -106,6 +110,7 @@ fn paths(args: &RunArgs) -> impl Iterator<Item = Option<String>> {
                 ssh_agent,
                 shares: _,
                 skills: _,
+                skill_dirs: _,
                 volumes: _,
                 network: _,
                 network_local: _,
@@ -254,7 +259,7 @@ mod tests {
     fn repeated(words: &[&str]) -> Vec<String> {
         let args = RunArgs::of_words(["x.box", "--detach"].iter().chain(words)).unwrap();
         let env = variables::resolved(&args.given.env_files, &args.given.env).unwrap();
-        options(&args, &plan(), &env).unwrap().unwrap()
+        options(&args, &plan(), &env, &args.given.skill_dirs).unwrap().unwrap()
     }
 
     #[test]
@@ -292,6 +297,8 @@ mod tests {
             "console.txt",
             "-p",
             "0:80",
+            "--skills",
+            "skills",
             "--volume",
             "v:/v",
             "--rm",
@@ -315,6 +322,7 @@ mod tests {
             &format!("--secret=KEY=file:{}", at("key.pem")),
             &format!("--share=project={}", at("src")),
             &format!("--share={}:/data:rw", at("data")),
+            &format!("--skills={}", at("skills")),
             &format!("--console={}", at("console.txt")),
         ];
         assert_eq!(words, expected);

@@ -13,6 +13,7 @@ use crate::cli::command::component;
 use crate::cli::error::Failure;
 use crate::cli::lacks::Lack;
 use crate::cli::launch_error::LaunchError;
+use crate::cli::shares::FoundSkills;
 use crate::cli::variables::{self, Assigned};
 use crate::cli::{paths, secrets, shares};
 
@@ -24,6 +25,8 @@ pub(super) struct Checked {
     pub(super) env: Vec<Assigned>,
     /// The variables that the box declares for its components, with the values of the command line.
     pub(super) given: Vec<GivenVariable>,
+    /// The skills of `--skills`.
+    pub(super) skills: FoundSkills,
 }
 
 /// The failures of checks that do not depend on each other. They are reported together.
@@ -46,7 +49,7 @@ pub(super) fn checked(args: &RunArgs, opened: &OpenBox) -> Result<Checked, Failu
     let mut failures = Failures::default();
     let secrets = failures.ok(secrets::checked(args, plan));
     failures.ok(restart::check(args, plan, secrets.as_deref().unwrap_or_default()));
-    let shares = failures.ok(shares::checked(args, plan));
+    let skills = failures.ok(shares::checked(args, plan));
     let network = failures.ok(network::lacking(args, plan));
     let agent = failures.ok(ssh_agent::lacking(args, plan));
     failures.ok(volumes::checked(args, plan));
@@ -59,7 +62,7 @@ pub(super) fn checked(args: &RunArgs, opened: &OpenBox) -> Result<Checked, Failu
     let given =
         failures.ok(variables::given(&env, &args.given.env, !args.command.is_empty(), plan));
     let lacks = secrets.and_then(|it| secrets::lacking(&it, plan)).into_iter();
-    let lacks = lacks.chain(shares.map(|()| shares::lacking(args, plan)).into_iter().flatten());
+    let lacks = lacks.chain(skills.iter().flat_map(|it| shares::lacking(args, plan, it)));
     let lacks = lacks.chain(network.into_iter().flatten()).chain(agent.into_iter().flatten());
     let of_variables = given.as_ref().map(|it| variables::lacking(it, &args.given.env, plan));
     let lacks: Vec<_> = lacks.chain(of_variables.into_iter().flatten()).collect();
@@ -67,7 +70,8 @@ pub(super) fn checked(args: &RunArgs, opened: &OpenBox) -> Result<Checked, Failu
     let component = failures.ok(component(args.component, has));
     let component = component.unwrap_or(ComponentName::Agent);
     Failure::all(failures.0)?;
-    Ok(Checked { component, env, given: given.unwrap_or_default() })
+    let (given, skills) = (given.unwrap_or_default(), skills.unwrap_or_default());
+    Ok(Checked { component, env, given, skills })
 }
 
 fn check_agent_socket(args: &RunArgs, plan: &RunPlan) -> Result<(), Failure> {
@@ -93,10 +97,10 @@ fn check_memory(args: &RunArgs, plan: &RunPlan) -> Result<(), Failure> {
 /// Checks a start of `opened` that another process will make. Returns the directories that the box would see.
 pub(in crate::cli) fn check(args: &RunArgs, opened: &OpenBox) -> Result<Vec<HostShare>, Failure> {
     let plan = opened.plan();
-    checked(args, opened)?;
+    let Checked { skills, .. } = checked(args, opened)?;
     network::given(args, plan)?;
     args.check_scratch(plan, &paths::state()?)?;
-    Ok(shares::resolved(args, plan)?.directories)
+    Ok(shares::resolved(args, plan, &skills)?.directories)
 }
 
 /// Checks that the component of each published port exists, and that no port of the host is published twice.

@@ -62,6 +62,10 @@ pub(in crate::cli) struct GivenOptions {
     /// Mount this directory as a skill that the box declares with mode="mount".
     #[arg(long = "skill", value_name = "NAME=DIR", value_parser = ShareArg::parse_skill)]
     pub(in crate::cli) skills: Vec<(String, PathBuf)>,
+    /// Mount each skill of this directory, also those that the box does not declare. A --skill of the same name takes precedence.
+    /// May be repeated.
+    #[arg(long = "skills", value_name = "DIR")]
+    pub(in crate::cli) skill_dirs: Vec<PathBuf>,
     /// Mount a volume at a path of the components, also instead of a volume that the box declares at that path. It is created if
     /// it does not exist: `boxlaunch volume`. May be repeated.
     #[arg(long = "volume", value_name = "NAME:/PATH", value_parser = volume_place)]

@@ -54,7 +54,7 @@ use super::launch_error::{FailedRun, LaunchError};
 use super::paths::{self, SELF};
 use super::progress::Shown;
 use super::screen::Screen;
-use super::shares::Shared;
+use super::shares::{FoundSkills, Shared};
 use super::stored::PROGRAM;
 use super::terminal::{self, is_quiet};
 use super::{
@@ -143,22 +143,16 @@ fn boot(
 ) -> Result<u8, Failure> {
     // While `held` exists, the store keeps the box. It exists until the run ends, even a detached one.
     let (opened, held) = args.open()?;
-    let Checked { component, env, given } = checked(args, &opened)?;
+    let Checked { component, env, given, skills } = checked(args, &opened)?;
     let secrets = secrets::take(&secrets::checked(args, opened.plan())?, opened.plan())?;
-    let mut asked = Asked::of(args, opened.plan(), given.clone(), secrets)?;
+    let mut asked = Asked::of(args, opened.plan(), given.clone(), secrets, &skills)?;
     if args.detach {
-        asked.options = again::options(args, opened.plan(), &env)?;
+        asked.options = again::options(args, opened.plan(), &env, &asked.shared.skill_dirs)?;
         restart::check_options(args, asked.options.as_ref())?;
     }
     let state = paths::state()?;
     boxes::check_owner(&state)?;
-    let continued = args.name.as_deref().filter(|_| args.again && !args.afresh);
-    let old = continued.map(|name| Boxes::new(&state).find(name)).transpose()?;
-    // Another box has other rules.
-    if let Some(old) = old.filter(|it| it.digest == opened.digest) {
-        // A hostile agent must not get back what the user has denied it.
-        asked.network = asked.network.with_changes(&old.network, &old.network_local);
-    }
+    let mut asked = asked.with_rules(args, &opened, &state)?;
     let mut left = args.check_scratch(opened.plan(), &state)?;
     (asked.volumes, left) = volumes::sized(args, opened.plan(), (left, &state));
     asked.snapshot = disk::snapshot(args, &opened, &state)?;
@@ -235,9 +229,10 @@ impl Asked {
         plan: &RunPlan,
         variables: Vec<GivenVariable>,
         secrets: Vec<Secret>,
+        skills: &FoundSkills,
     ) -> Result<Self, Failure> {
         Ok(Self {
-            shared: shares::resolved(args, plan)?,
+            shared: shares::resolved(args, plan, skills)?,
             task: task::given(args)?,
             result: task::result_place(args, plan)?,
             console: console_place(args)?,
@@ -251,6 +246,21 @@ impl Asked {
             handed: None,
             options: None,
         })
+    }
+
+    /// If the run continues an earlier one of the same box, keeps the changes of that run's network. A hostile agent must not get
+    /// back what the user has denied it. Another box has other rules.
+    fn with_rules(
+        self,
+        args: &RunArgs,
+        opened: &OpenBox,
+        state: &Path,
+    ) -> Result<Self, LaunchError> {
+        let continued = args.name.as_deref().filter(|_| args.again && !args.afresh);
+        let old = continued.map(|name| Boxes::new(state).find(name)).transpose()?;
+        let Some(old) = old.filter(|it| it.digest == opened.digest) else { return Ok(self) };
+        let network = self.network.with_changes(&old.network, &old.network_local);
+        Ok(Self { network, ..self })
     }
 
     /// If the run replaces a box that runs, takes the sockets of that box's published ports.
@@ -284,7 +294,7 @@ impl Boot<'_> {
     /// Checks that the box gets nothing of this host that no box may have. Each start needs this check: an earlier start of
     /// the box may have made what its shares lead to.
     fn check(&self, asked: &Asked) -> Result<(), Failure> {
-        let Shared { directories, files, sockets } = &asked.shared;
+        let Shared { directories, files, sockets, .. } = &asked.shared;
         kept::check(directories, self.args, &self.opened.places.directory, self.state)?;
         kept::check_copies(files, self.state)?;
         kept::check_sockets(sockets, self.state)
@@ -304,6 +314,7 @@ impl Boot<'_> {
         let powerful = shares::powerful(&asked.shared.sockets);
         kept::notices(shares, state).chain(powerful).for_each(|it| screen.notice(&it));
         if is_told {
+            asked.shared.warnings.iter().for_each(|it| screen.notice(it));
             shares::notices(shares).for_each(|it| screen.notice(&it));
             shares::file_notices(&asked.shared.files).for_each(|it| screen.notice(&it));
             shares::of_project(args).iter().for_each(|it| screen.notice(it));
@@ -372,6 +383,7 @@ impl Boot<'_> {
             boxfile: args.boxfile,
             agent_socket: asked.agent_socket.clone(),
             shares: asked.shared.records(),
+            skills: asked.shared.skills(plan),
             volumes: asked.volumes.clone(),
             policy: CommandPolicy::of_start(plan, asked.writable_mounts()),
             network: asked.network.plan(&plan.network),

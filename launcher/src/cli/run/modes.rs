@@ -244,6 +244,7 @@ mod tests {
         decision("ssh_agent", &["--ssh-agent"], &[EMULATED]),
         decision("shares", &["-v", "/x:/y"], &[EMULATED]),
         decision("skills", &["--skill", "notes=/x"], &[EMULATED]),
+        decision("skill_dirs", &["--skills", "/x"], &[EMULATED]),
         decision("volumes", &["--volume", "v:/v"], &[EMULATED]),
         decision("task", &["--task", "t.json"], &[COMMAND, EMULATED, &["until-ready"]]),
         decision("result", &["--result", "r.json"], &[COMMAND, EMULATED, &["until-ready"]]),

@@ -21,6 +21,7 @@ use crate::cli::error::{Failure, of_run, usage};
 use crate::cli::paths;
 use crate::cli::repeat::{not_repeatable, options, parsed};
 use crate::cli::secrets::{self, GivenSecret};
+use crate::cli::shares;
 
 /// What a restart needs in addition to the options.
 pub(super) struct Again<'a> {
@@ -126,7 +127,9 @@ impl Run<'_> {
         let (args, plan) = (self.repeated(&entry.record)?, self.opened.plan());
         let secrets = secrets::take_again(&secrets::checked(&args, plan)?, plan)?;
         let name = &entry.record.name;
-        let asked = Asked::of(&args, plan, self.again.given.clone(), secrets);
+        let given = self.again.given.clone();
+        let asked = shares::checked(&args, plan)
+            .and_then(|skills| Asked::of(&args, plan, given, secrets, &skills));
         // A link that is refused is one that a box may have put there.
         let mut asked =
             asked.map_err(|it| if it.has(ErrorCode::Usage) { refused(name, &it) } else { it })?;

@@ -4,14 +4,20 @@
 //! share with a link, and then end: its next start must not show it the target of the link. The record of a start has the path
 //! of each directory, file and socket without links, so a start that opens another path is refused.
 
+use std::path::{Path, PathBuf};
+
 use box_contract::ErrorCode;
-use box_contract::plan::SSH_AGENT_SOCKET;
+use box_contract::plan::{SKILLS_PATH, SSH_AGENT_SOCKET};
 use boxlaunch::mounts::shares::ShareRecord;
 use safe_text::shown;
 
 use super::Shared;
 use crate::cli::error::Failure;
 use crate::cli::run::{AgentChoice, RunArgs};
+
+/// The help if a start would give the box something else than the first one.
+const RUN_ANEW: &str =
+    "the box or its new version may have changed that; if you mean it, run the box anew with it";
 
 /// Parses a value of `--shared-before`: a share of the record of the box, as JSON.
 pub(in crate::cli) fn parse_record(text: &str) -> Result<ShareRecord, String> {
@@ -32,7 +38,20 @@ pub(super) fn check(args: &RunArgs, shared: &Shared) -> Result<(), Failure> {
         args.given.ssh_agent == Some(AgentChoice::Env) && it.guest == SSH_AGENT_SOCKET
     };
     let mut now = shared.records().into_iter().filter(|it| !is_new(it));
-    now.find(|it| !is_known(it, before)).map_or(Ok(()), |it| Err(moved(&it, before)))
+    let dirs = &args.given.skill_dirs;
+    let is_known = |it: &ShareRecord| is_known(it, before) || is_new_skill(it, dirs, before);
+    now.find(|it| !is_known(it)).map_or(Ok(()), |it| Err(moved(&it, before)))?;
+    let mut dirs = dirs.iter().zip(&shared.skill_dirs);
+    dirs.find(|(old, now)| old != now).map_or(Ok(()), |(old, now)| Err(moved_dir(old, now)))
+}
+
+/// Returns whether the user has added this skill to one of `dirs`, the directories of `--skills`. In a repeated run, their paths are
+/// those of the first start, without links. The box has not added the skill: `skills::check_writable` refuses a directory to which
+/// the run may write.
+fn is_new_skill(now: &ShareRecord, dirs: &[PathBuf], before: &[ShareRecord]) -> bool {
+    let is_skill = Path::new(&now.guest).parent() == Some(Path::new(SKILLS_PATH));
+    let is_new = before.iter().all(|it| it.guest != now.guest);
+    is_skill && is_new && dirs.iter().any(|it| now.host.starts_with(it))
 }
 
 /// Returns whether the first start has shown a directory, file or socket at the same path in the box, and the box could do as much
@@ -61,8 +80,15 @@ fn moved(now: &ShareRecord, before: &[ShareRecord]) -> Failure {
         "see"
     };
     let message = format!("the box would {may} {} of this host at {guest}: {old}", host.display());
-    let help = "the box or its new version may have changed that; if you mean it, run the box anew with it";
-    Failure::new((ErrorCode::NotRepeatable, help), shown(&message))
+    Failure::new((ErrorCode::NotRepeatable, RUN_ANEW), shown(&message))
+}
+
+/// Returns the error of a directory of `--skills` that is at `now`, and was at `before` at the first start.
+fn moved_dir(before: &Path, now: &Path) -> Failure {
+    let (before, now) = (before.display(), now.display());
+    let message =
+        format!("the box would see the skills in {now} of this host: they were in {before} before");
+    Failure::new((ErrorCode::NotRepeatable, RUN_ANEW), shown(&message))
 }
 
 #[cfg(test)]
@@ -70,12 +96,11 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
     use std::os::unix::net::UnixListener;
-    use std::path::PathBuf;
 
     use box_contract::{RunPlan, Scope, SharePlan, SshAgentPlan};
     use serde_json::json;
 
-    use super::super::resolved;
+    use super::super::{checked, resolved};
     use super::*;
 
     /// A project that a box may write to, and the keys of the user beside it.
@@ -103,9 +128,23 @@ mod tests {
         fn seen(&self, words: &[String]) -> Result<Vec<ShareRecord>, String> {
             let words = ["x.box", "--detach"].map(str::to_owned).into_iter().chain(words.to_vec());
             let args = RunArgs::of_words(words).unwrap();
-            let shared = resolved(&args, &self.plan)
+            let shared = checked(&args, &self.plan)
+                .and_then(|skills| resolved(&args, &self.plan, &skills))
                 .map_err(|error| error.text().replace(&self.home.display().to_string(), "HOME"))?;
             Ok(shared.records())
+        }
+
+        /// Makes a skill in a directory that has its name.
+        fn skill(&self, path: &str) {
+            let (directory, name) = (self.home.join(path), path.rsplit('/').next().unwrap());
+            fs::create_dir_all(&directory).unwrap();
+            let text = format!("---\nname: {name}\ndescription: Notes.\n---\n");
+            fs::write(directory.join("SKILL.md"), text).unwrap();
+        }
+
+        /// Returns the option `--skills` with this directory.
+        fn skills(&self, path: &str) -> String {
+            format!("--skills={}", self.home.join(path).display())
         }
 
         /// Replaces a path with a link to `target`.
@@ -203,6 +242,82 @@ mod tests {
         insta::assert_snapshot!(scene.seen(&again).unwrap_err(), @"
         error: the box would connect to HOME/keys/other of this host at /run/ssh-agent.sock: it was HOME/keys/agent before
           = help: the box or its new version may have changed that; if you mean it, run the box anew with it
+        ");
+    }
+
+    #[test]
+    fn a_directory_of_skills_may_have_another_one_when_the_box_starts_again() {
+        let scene = Scene::new();
+        scene.skill("skills/a");
+        let again = scene.repeated(&[scene.skills("skills")]);
+        scene.skill("skills/b");
+        let seen = scene.seen(&again).unwrap();
+        let places: Vec<_> = seen.iter().map(|it| it.guest.as_str()).collect();
+        assert_eq!(places, ["/a3s/skills/a", "/a3s/skills/b"]);
+        // A box has made links, to a directory of the user and to another directory of skills.
+        scene.skill("keys/c");
+        symlink("../keys/c", scene.home.join("skills/c")).unwrap();
+        let mut errors = scene.seen(&again).unwrap_err();
+        fs::rename(scene.home.join("skills"), scene.home.join("moved")).unwrap();
+        fs::remove_file(scene.home.join("moved/c")).unwrap();
+        scene.skill("keys/a");
+        symlink("keys", scene.home.join("skills")).unwrap();
+        errors += &scene.seen(&again).unwrap_err();
+        insta::assert_snapshot!(errors, @"
+        error: HOME/skills/c leads to HOME/keys/c, which is not in HOME/skills
+          = help: a box may have put that link there; if you mean that directory, copy it
+        error: the box would see HOME/keys/a of this host at /a3s/skills/a: it was HOME/skills/a before
+          = help: the box or its new version may have changed that; if you mean it, run the box anew with it
+        ");
+    }
+
+    /// Another program has replaced the directory with a link to the directory of another skill of the user.
+    #[test]
+    fn a_directory_of_skills_is_the_same_one_when_the_box_starts_again() {
+        let mut scene = Scene::new();
+        let skill = r#"{"name":"notes","mode":"mounted"}"#;
+        scene.plan.skills = vec![serde_json::from_str(skill).unwrap()];
+        scene.skill("keys/notes");
+        scene.skill("skills/a");
+        let notes = format!("--skill=notes={}", scene.home.join("keys/notes").display());
+        let again = scene.repeated(&[notes, scene.skills("skills")]);
+        assert_eq!(scene.seen(&again).unwrap().len(), 2);
+        scene.link("skills", "keys");
+        let mut errors = scene.seen(&again).unwrap_err();
+        scene.skill("keys/b");
+        errors += &scene.seen(&again).unwrap_err();
+        insta::assert_snapshot!(errors, @"
+        error: the box would see the skills in HOME/keys of this host: they were in HOME/skills before
+          = help: the box or its new version may have changed that; if you mean it, run the box anew with it
+        error: the box would see HOME/keys/b of this host at /a3s/skills/b: the box did not have that before
+          = help: the box or its new version may have changed that; if you mean it, run the box anew with it
+        ");
+    }
+
+    #[test]
+    fn a_box_gets_no_skills_from_a_directory_to_which_it_may_write() {
+        let scene = Scene::new();
+        scene.skill("project/skills/a");
+        scene.skill("skills/b");
+        symlink("../skills", scene.home.join("project/link")).unwrap();
+        let share = |path: &str, rest: &str| {
+            format!("--share={}:/w{rest}", scene.home.join(path).display())
+        };
+        let with = |path: &str, share: String| scene.seen(&[scene.skills(path), share]);
+        assert!(with("project/skills", share("project", "")).is_ok());
+        assert!(with("skills", share("project", ":rw")).is_ok());
+        let errors = [
+            with("project/skills", share("project", ":rw")),
+            with("project/link", share("project", ":rw")),
+            with("skills", share("skills/b", ":rw")),
+        ];
+        insta::assert_snapshot!(errors.map(Result::unwrap_err).concat(), @"
+        error: a box that may write to HOME/project must not get skills from HOME/project/skills: it could change them for its next start
+          = help: keep the skills in a directory to which no box may write
+        error: a box that may write to HOME/project must not get skills from HOME/project/link: it could change them for its next start
+          = help: keep the skills in a directory to which no box may write
+        error: a box that may write to HOME/skills/b must not get skills from HOME/skills/b: it could change them for its next start
+          = help: keep the skills in a directory to which no box may write
         ");
     }
 

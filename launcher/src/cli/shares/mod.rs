@@ -1,9 +1,10 @@
-//! `boxlaunch run --share` and `--skill`: the directories, files and sockets of this host that a box sees.
+//! `boxlaunch run --share`, `--skill` and `--skills`: the directories, files and sockets of this host that a box sees.
 //!
 //! A box declares the shares that it wants. Only the command line grants them.
 
 mod again;
 mod project;
+mod skills;
 mod survey;
 
 use std::env;
@@ -15,7 +16,7 @@ use std::path::{Component, Path, PathBuf};
 use box_contract::plan::{PlanError, SKILL_DEFINITION, SKILLS_PATH};
 use box_contract::rules::{NAME_FORM, is_name};
 use box_contract::wire::{MAX_DEVICES, MAX_FILES_BYTES};
-use box_contract::{Access, RunPlan, Scope, SharePlan, SkillMode};
+use box_contract::{Access, RunPlan, Scope, SharePlan, SkillMode, SkillPlan};
 use boxlaunch::boxes;
 use boxlaunch::mounts::files::FileCopy;
 use boxlaunch::mounts::guest_paths;
@@ -31,6 +32,8 @@ use super::run::{RunArgs, agent_of_host, others};
 
 pub(super) use again::parse_record;
 pub(super) use project::notice as of_project;
+pub(super) use skills::FoundSkills;
+use skills::OpenedSkills;
 pub(super) use survey::look_through;
 
 /// The help for a malformed `--share`.
@@ -142,19 +145,22 @@ fn access(option: Option<&str>) -> Result<Access, String> {
 }
 
 /// Checks that the box declares each share and skill that the command line names, and that none is named twice. [`lacking`]
-/// returns the opposite: the declared shares and skills that the command line does not name.
-pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<(), Failure> {
+/// returns the opposite: the declared shares and skills that the command line does not name. Returns the skills of `--skills`, whose
+/// directories no later step of the start reads again.
+pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<FoundSkills, Failure> {
     check_shares(&args.given.shares, &plan.shares)?;
     let mounted = plan.skills.iter().filter(|it| it.mode == SkillMode::Mounted);
     let skills: Vec<_> = args.given.skills.iter().map(|(name, _)| name.as_str()).collect();
     let declared: Vec<_> = mounted.clone().map(|it| it.name.as_str()).collect();
-    check_names("skill", &skills, &declared, |name| not_mounted(plan, name, &declared))
+    check_names("skill", &skills, &declared, |name| not_mounted(plan, name, &declared))?;
+    skills::found(args, plan)
 }
 
-/// Returns the missing options for the shares and skills of a box.
-pub(super) fn lacking(args: &RunArgs, plan: &RunPlan) -> Vec<Lack> {
+/// Returns the missing options for the shares and skills of a box. `found` are the skills that [`checked`] has returned.
+pub(super) fn lacking(args: &RunArgs, plan: &RunPlan, found: &FoundSkills) -> Vec<Lack> {
     let shares = plan.shares.iter().filter(|it| given(args, &it.name).is_none());
-    let is_given = |name: &str| args.given.skills.iter().any(|(it, _)| it == name);
+    let is_given =
+        |name: &str| args.given.skills.iter().any(|(it, _)| it == name) || found.contains_key(name);
     let skills = plan.skills.iter().filter(|it| it.mode == SkillMode::Mounted);
     let skills = skills.filter(|skill| !is_given(&skill.name)).map(|it| {
         let words = format!("--skill {}=DIR", it.name);
@@ -199,7 +205,10 @@ fn not_mounted(plan: &RunPlan, name: &str, mounted: &[&str]) -> Failure {
         format!("the box declares no skill {name}")
     };
     let help = match mounted {
-        [] => format!("leave `--skill {name}` out"),
+        [] if is_baked => format!("leave `--skill {name}` out"),
+        [] => format!(
+            "leave `--skill {name}` out; `--skills DIR` mounts skills that the box does not declare"
+        ),
         names => format!("the box takes {}", names.join(", ")),
     };
     usage(&message, &help)
@@ -253,12 +262,30 @@ pub(super) struct Shared {
     pub(super) directories: Vec<HostShare>,
     pub(super) files: Vec<FileCopy>,
     pub(super) sockets: Vec<SharedSocket>,
+    /// The warnings about the skills of `--skills`, as they are printed.
+    pub(super) warnings: Vec<String>,
+    /// The paths of the directories of `--skills` without links, in the order of the command line.
+    pub(super) skill_dirs: Vec<PathBuf>,
 }
 
 impl Shared {
     /// Returns the paths of the writable directories, each with the components that see it.
     pub(super) fn writable(&self) -> impl Iterator<Item = (Scope, &str)> + Clone {
         self.directories.iter().filter_map(HostShare::writable)
+    }
+
+    /// Returns the skills of a box that sees this: those of its plan, and those that the command line adds. They are sorted by
+    /// name.
+    pub(super) fn skills(&self, plan: &RunPlan) -> Vec<SkillPlan> {
+        let added = self.directories.iter().filter_map(HostShare::added_skill_name);
+        let added = added.map(|name| SkillPlan {
+            name: name.to_owned(),
+            mode: SkillMode::Mounted,
+            ..SkillPlan::default()
+        });
+        let mut skills: Vec<_> = plan.skills.iter().cloned().chain(added).collect();
+        skills.sort();
+        skills
     }
 
     /// Returns all of it for the box's record.
@@ -329,8 +356,13 @@ fn not_writable(host: &Path, is_file: bool) -> Failure {
     usage(&format!("{} is {what}", host.display()), help)
 }
 
-/// Opens the directories, reads the files, and examines the sockets that a box sees.
-pub(super) fn resolved(args: &RunArgs, plan: &RunPlan) -> Result<Shared, Failure> {
+/// Opens the directories, reads the files, and examines the sockets that a box sees. `skills` are the skills that [`checked`] has
+/// returned.
+pub(super) fn resolved(
+    args: &RunArgs,
+    plan: &RunPlan,
+    skills: &FoundSkills,
+) -> Result<Shared, Failure> {
     let declared = plan.shares.iter().map(|share| match given(args, &share.name) {
         Some(ShareArg::Declared { host: Some(host), .. }) => found(share, host),
         _ => proposed(share),
@@ -341,10 +373,13 @@ pub(super) fn resolved(args: &RunArgs, plan: &RunPlan) -> Result<Shared, Failure
         }
         ShareArg::Declared { .. } => None,
     });
-    let skills =
+    let of_names =
         args.given.skills.iter().map(|(name, host)| skill(name, host).map(Opened::Directory));
-    let mut shared = Shared { directories: project::shares(args)?, ..Shared::default() };
-    for opened in declared.chain(own).chain(skills) {
+    let OpenedSkills { directories: of_skills, warnings } = skills::opened(skills, plan)?;
+    let directories = project::shares(args)?.into_iter().chain(of_skills).collect();
+    let skill_dirs = skills::real_directories(args)?;
+    let mut shared = Shared { directories, warnings, skill_dirs, ..Shared::default() };
+    for opened in declared.chain(own).chain(of_names) {
         match opened? {
             Opened::Directory(share) => shared.directories.push(share),
             Opened::File(file) => shared.files.push(file),
@@ -354,6 +389,7 @@ pub(super) fn resolved(args: &RunArgs, plan: &RunPlan) -> Result<Shared, Failure
     shared.sockets.extend(agent_of_host(args, plan)?);
     check_files(&shared.files)?;
     check_sockets(&shared)?;
+    skills::check_writable(args, skills, &shared.directories)?;
     again::check(args, &shared)?;
     check_devices(args, plan, &shared.directories)?;
     Ok(shared)
@@ -506,7 +542,11 @@ pub(super) fn powerful(sockets: &[SharedSocket]) -> impl Iterator<Item = String>
 /// Returns a notice for each share whose path on the command line contains a link, because an earlier box may have changed the
 /// link's target.
 pub(super) fn linked(args: &RunArgs, shares: &[HostShare]) -> impl Iterator<Item = String> {
-    let is_named = |share: &&HostShare| named(args).any(|it| it == share.named());
+    let is_named = |share: &&HostShare| {
+        let mut directories = args.given.skill_dirs.iter();
+        named(args).any(|it| it == share.named())
+            || directories.any(|it| share.named().parent() == Some(it.as_path()))
+    };
     shares.iter().filter(is_named).filter_map(link_notice)
 }
 
@@ -803,11 +843,14 @@ mod tests {
         let mut plan = testkit::test_box::config().plan;
         plan.skills = vec![serde_json::from_str(r#"{"name":"greet","mode":"baked"}"#).unwrap()];
         let refused = |name, mounted: &[&str]| not_mounted(&plan, name, mounted).text();
-        insta::assert_snapshot!(refused("greet", &[]) + &refused("other", &["notes"]), @"
+        let errors = [refused("greet", &[]), refused("other", &["notes"]), refused("other", &[])];
+        insta::assert_snapshot!(errors.concat(), @"
         error: the skill greet is baked into the box, and cannot be given
           = help: leave `--skill greet` out
         error: the box declares no skill other
           = help: the box takes notes
+        error: the box declares no skill other
+          = help: leave `--skill other` out; `--skills DIR` mounts skills that the box does not declare
         ");
     }
 
