@@ -6,11 +6,15 @@
 //! [passwd(5)](https://man7.org/linux/man-pages/man5/passwd.5.html) and
 //! [group(5)](https://man7.org/linux/man-pages/man5/group.5.html).
 
+use std::collections::BTreeSet;
+
 use crate::User;
-use crate::rules::{GROUP, NO_ID, PASSWD};
+use crate::rules::{GROUP, NO_ID, PASSWD, PATH_MAX};
 
 /// The maximum size of an account file, in bytes. Real account files are much smaller.
 pub const MAX_ACCOUNTS: u64 = 4 << 20;
+/// The maximum number of home directories that [`homes`] returns.
+pub const MAX_HOMES: usize = 64;
 
 /// A user's ids and home directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,6 +78,34 @@ pub fn resolve(wanted: &str, passwd: &str, group: &str) -> Result<Account, Unkno
         return Err(unknown(if is_groups { GROUP } else { PASSWD }));
     }
     Ok(Account { user: User { uid, gid, groups }, home: home.map(|it| (*it).to_owned()) })
+}
+
+/// Returns the home directories that `/etc/passwd` has for a user, which is a name or a number, also with a group as in
+/// `user:group`. Several accounts can have one number, and the name of an account can be another one's number: the homes of all
+/// of them are returned, up to [`MAX_HOMES`]. Homes that are no absolute path are skipped.
+///
+/// # Examples
+/// ```
+/// let passwd = "web:x:1000:1000::/home/web:\ndeploy:x:1000:1000::/srv/deploy:\n";
+/// let homes = box_contract::accounts::homes("1000", passwd);
+/// assert!(homes.iter().eq(["/home/web", "/srv/deploy"]));
+/// ```
+pub fn homes(wanted: &str, passwd: &str) -> BTreeSet<String> {
+    let passwd = lines(passwd);
+    let user = wanted.split(':').next().filter(|user| !user.is_empty()).unwrap_or("0");
+    let named = passwd.iter().filter(|it| it.name == user).filter_map(|it| it.number(0));
+    let numbers: BTreeSet<u32> = user.parse::<u32>().ok().into_iter().chain(named).collect();
+    let is_users = |it: &&Line<'_>| {
+        it.name == user || it.number(0).is_some_and(|number| numbers.contains(&number))
+    };
+    let mut homes = BTreeSet::new();
+    for home in passwd.iter().filter(is_users).filter_map(|it| it.rest.get(3)) {
+        let is_path = home.starts_with('/') && home.len() <= PATH_MAX && !home.contains('\0');
+        if is_path && homes.len() < MAX_HOMES {
+            homes.insert((*home).to_owned());
+        }
+    }
+    homes
 }
 
 /// Returns whether an account file has an account with this number: a user in `/etc/passwd`, a group in `/etc/group`.
@@ -164,6 +196,38 @@ mod tests {
         assert_eq!(resolved("app").unwrap().home(), "/home/app");
         assert_eq!(resolved("4242").unwrap().home(), "/");
         assert_eq!(resolve("7:8", "", "").unwrap().user, user(7, 8, &[]));
+    }
+
+    #[test]
+    fn homes_are_those_of_all_accounts_of_a_user() {
+        let passwd = "1000:x:7:7::/named:\nweb:x:1000:1000::/home/web:/bin/sh\nweb:x:8:8::/again:\n\
+                      other:x:1000:1::/other:\nbare:x:1001:1001:::/bin/sh\nrel:x:1001:1::home:\n\
+                      seven:x:7:7::/seven:\nroot:x:0:0::/root:\n";
+        let web = ["/again", "/home/web", "/other"];
+        for (user, expected) in [
+            ("web", &web[..]),
+            ("web:staff", &web),
+            ("other", &["/home/web", "/other"]),
+            ("1000", &["/home/web", "/named", "/other", "/seven"]),
+            ("1000:7", &["/home/web", "/named", "/other", "/seven"]),
+            ("7", &["/named", "/seven"]),
+            ("", &["/root"]),
+            ("bare", &[]),
+            ("1002", &[]),
+            ("nobody", &[]),
+        ] {
+            assert!(homes(user, passwd).iter().eq(expected), "{user}: {:?}", homes(user, passwd));
+        }
+    }
+
+    #[test]
+    fn homes_that_are_no_path_are_skipped() {
+        let home = |length: usize| format!("a:x:1:1::/{}:\n", "h".repeat(length - 1));
+        assert_eq!(homes("1", &home(PATH_MAX)).len(), 1);
+        assert!(homes("1", &home(PATH_MAX + 1)).is_empty());
+        assert!(homes("1", "a:x:1:1::/h\0:\n").is_empty());
+        let many: Vec<_> = (0..=MAX_HOMES).map(|it| format!("a:x:1:1::/{it}:\n")).collect();
+        assert_eq!(homes("1", &many.concat()).len(), MAX_HOMES);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! What a command may reach: the paths, the network and the limits of a policy.
 
+use std::collections::BTreeSet;
+
 use box_contract::plan::CAP_PATH;
 use box_contract::rules::{is_inside, resolved_parts};
 use box_contract::{ComponentName, ComponentPlan, RunPlan, SandboxPlan, SandboxPreset};
@@ -55,6 +57,13 @@ impl Surroundings {
             workdir: normalized(&plan.workdir),
             writable_mounts: run.writable_paths(name).map(normalized).collect(),
         }
+    }
+
+    /// Adds the home directories of a user under which commands run. They must be absolute.
+    #[must_use]
+    pub fn with_homes(mut self, homes: &BTreeSet<String>) -> Self {
+        self.homes.extend(homes.iter().map(|home| normalized(home)));
+        self
     }
 }
 
@@ -220,6 +229,14 @@ mod tests {
         let kept = paths(&fences.deny_write);
         assert!(kept.contains(&"/workspace/.git/hooks") && kept.contains(&"/data/.git/hooks"));
         assert!(!kept.contains(&"/root/.bashrc"), "its directory is read-only already");
+    }
+
+    #[test]
+    fn credentials_in_the_home_of_the_commands_user_are_hidden() {
+        let around = around().with_homes(&BTreeSet::from(["/home//web/".to_owned()]));
+        let fences = Fences::of(&SandboxPlan::default(), Subject::Command, &around);
+        let hidden = paths(&fences.deny_read);
+        assert!(hidden.contains(&"/home/web/.ssh") && hidden.contains(&"/root/.ssh"));
     }
 
     #[test]

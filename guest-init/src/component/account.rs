@@ -21,6 +21,11 @@ pub(crate) fn find(wanted: &str) -> Result<Account, InitError> {
     resolve(wanted, &passwd, &group).step("find the user")
 }
 
+/// Returns the content of the component's `passwd`. Empty if it cannot be read, for example because it is not a regular file.
+pub(crate) fn users() -> String {
+    read(PASSWD).unwrap_or_default()
+}
+
 /// Reads `passwd` or `group`, without blocking and without following a magic link. A missing file is empty.
 fn read(path: &str) -> Result<String, InitError> {
     let step = || format!("read {path}");
@@ -57,7 +62,7 @@ mod tests {
     #[test]
     fn what_is_no_regular_file_is_refused_and_a_missing_one_is_empty() {
         assert_eq!(read("/no/such/file").unwrap(), "");
-        assert!(read("/dev/null").is_err());
+        assert!(read("/dev/null").is_err() && read("/etc").is_err());
         assert!(read("/proc/self/fd/0").is_err(), "a magic link");
     }
 }

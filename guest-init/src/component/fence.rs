@@ -8,12 +8,14 @@
 //!
 //! The mounts come first, because they need privileges, and Landlock forbids every further mount.
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use box_contract::{ComponentName, ComponentPlan, RunPlan, SandboxFallback};
+use box_contract::accounts::homes;
+use box_contract::{ComponentName, ComponentPlan, RunPlan, SandboxFallback, SandboxPlan};
 use command_policy::{Denied, Fences, Subject, Surroundings};
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
@@ -21,7 +23,7 @@ use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::stat::{SFlag, fstat};
 
-use super::dev;
+use super::{account, dev};
 use crate::boot::{self, NO_SUID_DEV_EXEC};
 use crate::error::{InitError, Step as _};
 use crate::mounts::HostMounts;
@@ -36,6 +38,10 @@ pub(crate) struct Policy {
     program: Fences,
     /// What happens if the kernel has no Landlock.
     pub(crate) fallback: SandboxFallback,
+    /// The plan and the facts from which the fences are made.
+    source: (SandboxPlan, Surroundings),
+    /// The content of `passwd` before a program of the component ran.
+    passwd: String,
 }
 
 impl Policy {
@@ -49,6 +55,8 @@ impl Policy {
         let mut sandbox = run.sandbox.clone()?;
         let mut around = Surroundings::of(run, name, plan);
         around.writable_mounts.extend(host.writable(name).map(str::to_owned));
+        let passwd = account::users();
+        around = around.with_homes(&homes(&plan.user.uid.to_string(), &passwd));
         let roots = Fences::of(&sandbox, Subject::Program, &around);
         let roots: Vec<_> = roots.writable_roots().into_iter().map(str::to_owned).collect();
         // A path in a writable directory can be a link that a program of an earlier run has made there.
@@ -65,15 +73,21 @@ impl Policy {
         }
         let of = |subject| Fences::of(&sandbox, subject, &around);
         let (command, program) = (of(Subject::Command), of(Subject::Program));
-        Some(Self { command, program, fallback: sandbox.fallback })
+        let fallback = sandbox.fallback;
+        Some(Self { command, program, fallback, source: (sandbox, around), passwd })
     }
 
-    /// Returns the fences of a workload.
-    pub(crate) const fn fences(&self, subject: Subject) -> &Fences {
-        match subject {
+    /// Returns the fences of a workload. `user` is its user, if it is not the plan's.
+    pub(crate) fn fences(&self, subject: Subject, user: Option<&str>) -> Cow<'_, Fences> {
+        let homes = user.map(|it| homes(it, &self.passwd)).unwrap_or_default();
+        if !homes.is_empty() {
+            let (sandbox, around) = &self.source;
+            return Cow::Owned(Fences::of(sandbox, subject, &around.clone().with_homes(&homes)));
+        }
+        Cow::Borrowed(match subject {
             Subject::Command => &self.command,
             Subject::Program => &self.program,
-        }
+        })
     }
 }
 
@@ -169,7 +183,8 @@ fn open_root() -> nix::Result<OwnedFd> {
 fn fix(path: &str) -> nix::Result<()> {
     match open(path, ResolveFlag::RESOLVE_NO_SYMLINKS) {
         Ok(Some(at)) => mounts::place(mounts::copy_all(&at)?, &at),
-        Ok(None) | Err(Errno::ELOOP) => Ok(()),
+        // No file has such a path. If the Boxfile declares the denied path in the directory, `protect` refuses it.
+        Ok(None) | Err(Errno::ELOOP | Errno::ENAMETOOLONG | Errno::EINVAL) => Ok(()),
         Err(error) => Err(error),
     }
 }
@@ -191,7 +206,8 @@ fn protect(
     match open(&denied.path, links) {
         Ok(Some(at)) => cover(&at).step_with(step),
         Ok(None) => Ok(()),
-        Err(Errno::ELOOP) if !denied.is_declared => Ok(()),
+        // No file has a path that is too long or has a zero byte, for example one in the home directory of a user.
+        Err(Errno::ELOOP | Errno::ENAMETOOLONG | Errno::EINVAL) if !denied.is_declared => Ok(()),
         Err(Errno::ELOOP) => {
             Err("it is a symbolic link, or behind one, which a command could replace")
                 .step_with(step)

@@ -290,11 +290,12 @@ fn become_workload(
     std::fs::write("/proc/self/oom_score_adj", "0").step("reset the OOM score")?;
     sys::set_nice(0).step("reset the priority")?;
     let policy = base.policy.zip(workload.subject);
-    let fences = policy.map(|(policy, subject)| (policy.fences(subject), policy.fallback));
-    if let Some((fences, _)) = fences {
+    let fences =
+        policy.map(|(policy, subject)| (policy.fences(subject, workload.user), policy.fallback));
+    if let Some((fences, _)) = &fences {
         fence::cover(fences)?;
     }
-    rlimits::set(plan.rlimits, fences.and_then(|(it, _)| it.limits))?;
+    rlimits::set(plan.rlimits, fences.as_ref().and_then(|(it, _)| it.limits))?;
     let capabilities = plan.capabilities.bits();
     caps::bound(capabilities)?;
     caps::reduce(capabilities | caps::TO_CHANGE_USER)?;
@@ -308,8 +309,8 @@ fn become_workload(
     sys::reset_signal_dispositions().step("reset the signals' dispositions")?;
     SigSet::empty().thread_set_mask().step("unblock all signals")?;
     umask(Mode::from_bits_truncate(0o022));
-    let is_whole = match fences {
-        Some((fences, fallback)) => fence::confine(fences, fallback)?,
+    let is_whole = match &fences {
+        Some((fences, fallback)) => fence::confine(fences, *fallback)?,
         None => true,
     };
     seccomp::install()?;
