@@ -25,6 +25,10 @@ pub struct Agent {
     /// The check after which the agent is ready; by default the check of its kind. `None` if the Boxfile declares
     /// `health "none"`: the agent is ready as soon as it is started.
     pub health: Option<Health>,
+    /// Whether the Boxfile declares `health`. Otherwise, a label of the image takes precedence over the check of the
+    /// agent's kind.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub declares_health: bool,
     /// The canonical names of the tools that the agent may see, sorted. `None` if all tools are visible.
     pub tools: Option<Vec<String>>,
     /// The declarations that the business application can have, too.

@@ -93,7 +93,8 @@ pub struct Boxfile {
 
 impl Boxfile {
     /// Returns the canonical form: one line of JSON with every default filled in (except the agent's port, which its
-    /// image may declare) and without spans. It is the same for both syntaxes and for any order of declarations. It is
+    /// image may declare) and without spans. It has the field `declares_health` if `health` of the agent is declared,
+    /// because the image may declare the check, too. It is the same for both syntaxes and for any order of declarations. It is
     /// also the same for declarations that were merged from a profile or base file as for the same declarations in one
     /// file.
     pub fn canonical(&self) -> String {

@@ -160,7 +160,6 @@ mod tests {
         map.iter().map(|(name, value)| format!("{name}={value}")).collect()
     }
 
-    /// The A3S requirements A3S-64, A3S-65, A3S-73, A3S-74, and A3S-87 to A3S-91.
     #[test]
     fn directories_imply_variables_in_an_image_that_follows_the_conventions() {
         use ComponentName::{Agent, Business};

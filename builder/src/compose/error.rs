@@ -6,6 +6,8 @@ use box_contract::ComponentName;
 use box_tree::{Inode, LookupError, Origin};
 use diagnostics::Span;
 
+use super::vsock::OnLoopback;
+
 /// Errors from composing images and declarations into a box. `component` is the component whose image causes the
 /// error.
 #[derive(Debug, thiserror::Error)]
@@ -81,6 +83,22 @@ pub enum ComposeError {
          can have only one: a program that is linked with the other does not start, or fails later"
     )]
     Libc { agent: String, business: String },
+    /// The image's command line has an address of AF_VSOCK.
+    #[error(
+        "the {component} image's command line has the address {:?} of AF_VSOCK, which no program in a box can use",
+        .on_loopback.address
+    )]
+    Vsock { component: &'static str, on_loopback: OnLoopback },
+    /// A label of the image has the key of a model.
+    #[error(
+        "the {component} image has the key of a model in its label `{label}`, which everybody who has the image can read"
+    )]
+    KeyInLabel {
+        component: &'static str,
+        label: &'static str,
+        /// The variable from which the client of the model's provider reads the key.
+        variable: String,
+    },
     /// The image's label declares another component.
     #[error("the image of `{component}` says that it is for {found:?} (label `{label}`)")]
     WrongType { component: &'static str, found: String, label: &'static str },
@@ -152,6 +170,8 @@ impl ComposeError {
             | Self::Unreadable { component, .. }
             | Self::Hidden { component, .. }
             | Self::Unplaceable { component, .. }
+            | Self::Vsock { component, .. }
+            | Self::KeyInLabel { component, .. }
             | Self::WrongType { component, .. } => component,
         };
         ComponentName::of(name).unwrap_or(ComponentName::Agent)

@@ -16,6 +16,20 @@ const BINARY: &str = "a3s.box.agent.binary";
 const WORKDIR: &str = "a3s.workdir";
 const PORT: &str = "a3s.port";
 const ENV: &str = "a3s.box.env.";
+const INTERFACE: &str = "a3s.interface";
+const MODEL: &str = "a3s.box.llm.model";
+const PROVIDER: &str = "a3s.box.llm.provider";
+const MODEL_URL: &str = "a3s.box.llm.base_url";
+const MODEL_KEY: &str = "a3s.box.llm.api_key";
+
+/// The maximum length of a label's value that becomes a variable of the agent's model, in bytes. Linux passes 128 KiB to a
+/// program.
+const MAX_MODEL: usize = 4096;
+/// The maximum length of the name of a model's provider, in bytes.
+const MAX_PROVIDER: usize = 64;
+/// The end of the error of a provider's name.
+const PROVIDER_FORM: &str =
+    "not a letter followed by at most 63 letters, digits, hyphens and underscores";
 
 /// An image's declarations of how its program runs: in its config, or else in its labels.
 #[derive(Debug, Clone, Copy)]
@@ -120,14 +134,76 @@ impl<'p> ImageConfig<'p> {
         }
     }
 
+    /// Returns whether the image's label declares that the agent serves the agent interface, which is gRPC. Another value of the
+    /// label has no effect.
+    pub fn has_interface(&self) -> bool {
+        self.label(INTERFACE) == Some("grpc")
+    }
+
+    /// Checks that no label has the key of the agent's model, unless `is_decided` returns true for the key's variable.
+    ///
+    /// # Errors
+    /// [`ComposeError::KeyInLabel`], and [`ComposeError::Config`] if the label of the model's provider is malformed.
+    pub fn check_model_key(&self, is_decided: impl Fn(&str) -> bool) -> Result<(), ComposeError> {
+        let variable = of_provider(self.provider()?, "API_KEY");
+        if self.of_model(MODEL_KEY).is_none() || is_decided(&variable) {
+            return Ok(());
+        }
+        let component = self.component.name();
+        Err(ComposeError::KeyInLabel { component, label: MODEL_KEY, variable })
+    }
+
+    /// Returns the value of a label of the agent's model. `None` if it is empty or absent, and for an image of the business
+    /// application.
+    fn of_model(&self, label: &str) -> Option<&'p str> {
+        let is_agents = self.component == ComponentName::Agent;
+        self.label(label).filter(|text| is_agents && !text.is_empty())
+    }
+
+    /// Returns the provider of the agent's model. `None` without the label.
+    ///
+    /// # Errors
+    /// [`ComposeError::Config`] if no variable can begin with the label's value.
+    fn provider(&self) -> Result<Option<&'p str>, ComposeError> {
+        match self.of_model(PROVIDER) {
+            Some(text) if !is_provider(text) => Err(self.unusable(PROVIDER, text, PROVIDER_FORM)),
+            provider => Ok(provider),
+        }
+    }
+
+    /// Returns the variables of the agent's model that the labels declare.
+    ///
+    /// # Errors
+    /// [`ComposeError::Config`] if a label's value is malformed or longer than [`MAX_MODEL`].
+    fn model(&self) -> Result<BTreeMap<String, String>, ComposeError> {
+        let provider = self.provider()?;
+        let variables = [
+            (PROVIDER, "LLM_PROVIDER".to_owned()),
+            (MODEL, "LLM_MODEL".to_owned()),
+            (MODEL_URL, of_provider(provider, "BASE_URL")),
+        ];
+        let mut model = BTreeMap::new();
+        for (label, name) in variables {
+            let Some(value) = self.of_model(label) else { continue };
+            if value.len() > MAX_MODEL {
+                let length = value.len();
+                return Err(self.wrong(format!(
+                    "label `{label}` has {length} bytes; the maximum is {MAX_MODEL}"
+                )));
+            }
+            model.insert(name, value.to_owned());
+        }
+        Ok(model)
+    }
+
     /// Returns the environment variables. The config's variables override the labels'.
     ///
     /// # Errors
-    /// [`ComposeError::Config`] if an entry is not a variable.
+    /// [`ComposeError::Config`] if an entry is not a variable, or if a label of the agent's model is malformed.
     pub(crate) fn env(&self) -> Result<BTreeMap<String, String>, ComposeError> {
         // Sorted, so that the same malformed entry is always reported.
         let labels: BTreeMap<_, _> = self.process.labels().iter().flatten().collect();
-        let mut env = BTreeMap::new();
+        let mut env = self.model()?;
         for (label, value) in labels {
             let Some(name) = label.strip_prefix(ENV) else { continue };
             if name.is_empty() || name.contains('=') {
@@ -151,6 +227,22 @@ impl<'p> ImageConfig<'p> {
     }
 }
 
+/// Returns whether a variable can begin with the name of a model's provider. For example, `my-own` is accepted and `my own`
+/// is not.
+fn is_provider(text: &str) -> bool {
+    let is_inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    text.len() <= MAX_PROVIDER
+        && text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.chars().all(is_inner)
+}
+
+/// Returns the variable that the client of a model's provider reads, such as `OPENAI_API_KEY`. Without a provider, it begins
+/// with `LLM`.
+fn of_provider(provider: Option<&str>, end: &str) -> String {
+    let name = provider.unwrap_or("llm").replace('-', "_").to_ascii_uppercase();
+    format!("{name}_{end}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,7 +254,6 @@ mod tests {
         process
     }
 
-    /// A3S-77, A3S-81, X-6.
     #[test]
     fn labels_say_what_the_config_does_not() {
         let process = process(&[
@@ -178,6 +269,60 @@ mod tests {
         assert_eq!(labels.port().unwrap(), Some(4090));
         assert_eq!(labels.workdir(), Some("/workspace"));
         assert_eq!(labels.env().unwrap(), BTreeMap::from([("LOG".to_owned(), "info".to_owned())]));
+    }
+
+    /// The labels of a model, and the variables of the agent that they become.
+    #[test]
+    fn the_model_of_an_agent_is_in_variables() {
+        let model = [
+            ("a3s.box.llm.provider", "openai"),
+            ("a3s.box.llm.model", "m"),
+            ("a3s.box.llm.base_url", "http://127.0.0.1:1/v1"),
+            ("a3s.box.llm.api_key", ""),
+        ];
+        let env = |labels: &[(&str, &str)]| {
+            let process = process(labels);
+            let image = ImageConfig { component: ComponentName::Agent, process: &process };
+            image.check_model_key(|_| false).unwrap();
+            let env = image.env().unwrap();
+            env.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>()
+        };
+        let expected =
+            ["LLM_MODEL=m", "LLM_PROVIDER=openai", "OPENAI_BASE_URL=http://127.0.0.1:1/v1"];
+        assert_eq!(env(&model), expected);
+        let own = [&model[..2], &[("a3s.box.env.LLM_MODEL", "own")]].concat();
+        assert_eq!(env(&own), ["LLM_MODEL=own", "LLM_PROVIDER=openai"]);
+        assert_eq!(env(&[("a3s.box.llm.base_url", "u")]), ["LLM_BASE_URL=u"]);
+    }
+
+    #[test]
+    fn a_key_in_a_label_is_an_error_that_does_not_show_it() {
+        for (provider, variable) in
+            [("anthropic", "ANTHROPIC_API_KEY"), ("my-own", "MY_OWN_API_KEY"), ("", "LLM_API_KEY")]
+        {
+            let key = "hunter2aaaaaaaaaaaaaaaaa";
+            let process =
+                process(&[("a3s.box.llm.provider", provider), ("a3s.box.llm.api_key", key)]);
+            let image = ImageConfig { component: ComponentName::Agent, process: &process };
+            let error = image.check_model_key(|_| false).unwrap_err();
+            assert!(!error.to_string().contains(key), "{error}");
+            let is_of = |it: &str| it == variable;
+            assert!(
+                matches!(&error, ComposeError::KeyInLabel { variable: found, .. } if is_of(found)),
+                "{error}"
+            );
+            image.check_model_key(is_of).unwrap();
+            assert!(image.env().unwrap().values().all(|value| value != key));
+        }
+    }
+
+    #[test]
+    fn the_label_of_an_interface_is_true_for_grpc_alone() {
+        for (text, expected) in [("grpc", true), ("rest", false), ("", false)] {
+            let process = process(&[("a3s.interface", text), ("a3s.runtime", "cobol:85")]);
+            let image = ImageConfig { component: ComponentName::Agent, process: &process };
+            assert_eq!(image.has_interface(), expected, "{text}");
+        }
     }
 
     #[test]
@@ -258,5 +403,34 @@ mod tests {
         labels.check_type().unwrap();
         assert!(labels.port().is_err() && labels.env().is_err());
         assert!(labels.program().0.is_empty());
+    }
+
+    #[test]
+    fn only_the_agent_has_a_model_and_its_labels_have_a_form() {
+        let [long, longer] = [MAX_MODEL, MAX_MODEL + 1].map(|length| "m".repeat(length));
+        let name = format!("p{}", "-".repeat(63));
+        let longer_name = format!("{name}-");
+        for (label, value, is_valid) in [
+            ("a3s.box.llm.provider", "my_own-2", true),
+            ("a3s.box.llm.provider", name.as_str(), true),
+            ("a3s.box.llm.provider", longer_name.as_str(), false),
+            ("a3s.box.llm.provider", "2nd", false),
+            ("a3s.box.llm.provider", "a b", false),
+            ("a3s.box.llm.provider", "é", false),
+            ("a3s.box.llm.model", long.as_str(), true),
+            ("a3s.box.llm.model", longer.as_str(), false),
+            ("a3s.box.llm.base_url", longer.as_str(), false),
+        ] {
+            let process = process(&[(label, value), ("a3s.box.llm.api_key", "")]);
+            let of = |component| ImageConfig { component, process: &process };
+            let agent = of(ComponentName::Agent);
+            let is_provider = label == PROVIDER;
+            assert_eq!(agent.env().is_ok(), is_valid, "{label}={value}");
+            assert_eq!(agent.check_model_key(|_| false).is_ok(), is_valid || !is_provider);
+            assert!(of(ComponentName::Business).env().unwrap().is_empty());
+        }
+        let process = process(&[("a3s.box.llm.api_key", "hunter2aaaaaaaaaaaaaaaaa")]);
+        let business = ImageConfig { component: ComponentName::Business, process: &process };
+        business.check_model_key(|_| false).unwrap();
     }
 }

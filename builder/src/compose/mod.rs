@@ -11,6 +11,7 @@ mod programs;
 mod root;
 mod system;
 mod user;
+mod vsock;
 
 use box_contract::ComponentName;
 use box_tree::Tree;
@@ -26,6 +27,7 @@ pub use plan::{Env, check_devices, plan_of, unsupported};
 pub use programs::check_programs;
 pub use root::{ComponentRoot, Parts, check_roots, compose};
 pub use system::System;
+pub use vsock::OnLoopback;
 
 /// A component's image, flattened.
 #[derive(Debug)]

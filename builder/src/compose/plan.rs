@@ -16,7 +16,7 @@ use super::conventions::Conventions;
 use super::labels::ImageConfig;
 use super::root::root_of;
 use super::user::{Named, resolve};
-use super::{ComposeError, FlatImage};
+use super::{ComposeError, FlatImage, vsock};
 use crate::binary::AGENT_PATH;
 use crate::pack::PackReader;
 
@@ -38,12 +38,16 @@ pub fn plan_of(
     for flat in images {
         let Some(component) = boxfile.component(flat.component) else { continue };
         let plan = component_plan(boxfile, component, env, flat, packs)?;
-        match flat.component {
-            ComponentName::Agent => agent = Some(agent_plan(boxfile, flat, plan)?),
-            ComponentName::Business => {
-                business = Some(business_plan(boxfile, plan)?);
-            }
-        }
+        let plan = match flat.component {
+            ComponentName::Agent => agent_plan(boxfile, flat, plan)?,
+            ComponentName::Business => business_plan(boxfile, plan)?,
+        };
+        vsock::check(boxfile, flat, &plan)?;
+        let known = match flat.component {
+            ComponentName::Agent => &mut agent,
+            ComponentName::Business => &mut business,
+        };
+        *known = Some(plan);
     }
     let Some(agent) = agent.filter(|agent| !agent.argv.is_empty()) else {
         return Err(ComposeError::NoProgram { component: ComponentName::Agent.name() });
@@ -142,7 +146,10 @@ fn agent_plan(
     }
     let port = agent.port.or(flat.config().port()?).unwrap_or_else(|| agent.kind.default_port());
     plan.port = Some(port);
-    plan.health = agent.health.as_ref().and_then(|check| health(check, Some(port)));
+    let of_label = Some(boxfile_spec::Health::A3s { port: None })
+        .filter(|_| !agent.declares_health && flat.config().has_interface());
+    let check = of_label.as_ref().or(agent.health.as_ref());
+    plan.health = check.and_then(|check| health(check, Some(port)));
     Ok(plan)
 }
 
@@ -176,6 +183,10 @@ fn component_plan(
     let is_judged =
         |name: &str| component.decides(name) || files.is_some_and(|it| it.contains_key(name));
     let conventions = Conventions::of(flat, is_judged, packs)?;
+    let is_secret = |name: &str| {
+        boxfile.secrets.iter().any(|it| it.name == name && it.scope.includes(flat.component))
+    };
+    config.check_model_key(|name| is_judged(name) || is_secret(name))?;
     let proxies = addresses(boxfile, flat.component);
     let declared = Declared { files, component };
     let env = environment(config, account.home(), conventions, proxies, declared)?;

@@ -17,6 +17,6 @@ pub use diagnostic::{
     Diagnostic, Diagnostics, Label, Severity, Span, Spanned, invisible, named_invisible,
 };
 pub use errors::ErrorTable;
-pub use quoted::{escape, in_quotes};
+pub use quoted::{escape, in_quotes, with_texts};
 pub use sink::{MAX_KEPT, Sink};
 pub use sources::{Source, Sources, Syntax};

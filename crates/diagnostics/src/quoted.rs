@@ -24,6 +24,24 @@ pub fn in_quotes(syntax: Syntax, text: &str) -> String {
     format!("\"{}\"", text.chars().map(escaped).collect::<String>())
 }
 
+/// Returns a declaration whose arguments are texts.
+///
+/// # Examples
+/// ```
+/// use diagnostics::{Syntax, with_texts};
+///
+/// let texts = ["-p", "80"].map(str::to_owned);
+/// assert_eq!(with_texts(Syntax::Kdl, "args", &texts), r#"args "-p" "80""#);
+/// assert_eq!(with_texts(Syntax::Toml, "args", &texts), r#"args = ["-p", "80"]"#);
+/// ```
+pub fn with_texts(syntax: Syntax, name: &str, texts: &[String]) -> String {
+    let quoted: Vec<String> = texts.iter().map(|text| in_quotes(syntax, text)).collect();
+    match syntax {
+        Syntax::Kdl => format!("{name} {}", quoted.join(" ")),
+        Syntax::Toml => format!("{name} = [{}]", quoted.join(", ")),
+    }
+}
+
 /// Returns a function that formats a character's code as an escape in a quoted string.
 pub fn escape(syntax: Syntax) -> fn(u32) -> String {
     match syntax {

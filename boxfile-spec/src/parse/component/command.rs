@@ -1,12 +1,13 @@
 //! `entrypoint` and `args`: the command of a component.
 
-use safe_text::words;
+use box_contract::rules::VSOCK_SCHEME;
+use safe_text::{quote, words};
 
 use crate::errors::DECLARATION_ERRORS;
 use crate::parse::{Children, Reader};
 use crate::schema;
 use crate::syntax::tree::{Data, Value};
-use diagnostics::{Diagnostic, Spanned, Syntax, in_quotes};
+use diagnostics::{Diagnostic, Spanned, with_texts};
 
 /// A text of more words, none of which is an option, is probably a sentence and not a command line.
 const MAX_WORDS: usize = 4;
@@ -34,6 +35,17 @@ pub(super) fn args(
     Reader::sole(children, &schema::ARGS, Reader::rest)
 }
 
+/// Reports each word of the command with an address of AF_VSOCK.
+pub(super) fn refuse_vsock(children: &Children<'_>) {
+    let declared = [&schema::ENTRYPOINT, &schema::ARGS].into_iter();
+    let words = declared.filter_map(|it| children.one(it)).flat_map(|node| &node.args);
+    for word in words {
+        if let Some(text) = word.as_text().filter(|text| text.contains(VSOCK_SCHEME)) {
+            children.sink().report(DECLARATION_ERRORS.about("vsock", &quote(text), word.span));
+        }
+    }
+}
+
 /// Returns the warning about a text that looks like a command line.
 fn several(only: &Value) -> Option<Diagnostic> {
     let Data::Text(text) = &only.data else { return None };
@@ -45,11 +57,7 @@ fn several(only: &Value) -> Option<Diagnostic> {
     if is_sentence && !has_option {
         return None;
     }
-    let quoted: Vec<String> = words.iter().map(|word| in_quotes(only.syntax, word)).collect();
-    let written = match only.syntax {
-        Syntax::Kdl => format!("args {}", quoted.join(" ")),
-        Syntax::Toml => format!("args = [{}]", quoted.join(", ")),
-    };
+    let written = with_texts(only.syntax, schema::ARGS.name, &words);
     let warning = DECLARATION_ERRORS.at("one-argument", only.span).into_warning();
     Some(warning.with_help(format!("for {} arguments, write `{written}`", words.len())))
 }

@@ -11,7 +11,7 @@ use diagnostics::{Spanned, Syntax};
 const OPENCODE_PATH: &str = "/global/health";
 
 /// Reads the health check of the agent. Without a declaration, returns the default check of the
-/// agent's kind.
+/// agent's kind, over which a label of the image takes precedence.
 pub(super) fn of_agent(children: &Children<'_>, kind: AgentKind) -> Option<Health> {
     let declared = children.one(&schema::HEALTH).is_some();
     if declared { read(children, Port::Agents) } else { Some(default(kind)) }

@@ -19,6 +19,11 @@ use crate::{Agent, Binary, Business, Component, form};
 use diagnostics::{Diagnostic, Sink, Spanned, Syntax};
 use limits::MemoryLimit;
 
+/// The kinds of agents for which `boxbuild init --agent NAME` writes a Boxfile with the commands that make an image, with these
+/// names. `tests/build/command_line/init.rs` compares them with those of `boxbuild init`.
+const MADE: &[(AgentKind, &str)] =
+    &[(AgentKind::A3sCode, "a3s-code"), (AgentKind::Opencode, "opencode")];
+
 /// Reads the agent, if it is declared, and its memory limit. An agent with neither an image nor a
 /// binary is reported.
 pub(super) fn agent(node: Option<&Node>, sink: &Sink) -> (Option<Agent>, Option<MemoryLimit>) {
@@ -37,13 +42,16 @@ pub(super) fn agent(node: Option<&Node>, sink: &Sink) -> (Option<Agent>, Option<
     };
     let port = Reader::sole(&children, &schema::PORT, Reader::first);
     let health = health::of_agent(&children, kind);
+    let declares_health = children.one(&schema::HEALTH).is_some();
     let tools = Reader::sole(&children, &schema::TOOLS, Reader::all).map(names::unique);
     finish(&reader, &children, node);
-    let needs_image = !matches!(kind, AgentKind::LocalBinary | AgentKind::RemoteBinary);
     if image.is_none() && binary.is_none() {
-        report_no_program(&reader, node, needs_image);
+        let needs_image = !matches!(kind, AgentKind::LocalBinary | AgentKind::RemoteBinary);
+        let made = MADE.iter().find(|it| it.0 == kind).map(|it| it.1);
+        report_no_program(&reader, node, needs_image, made);
     }
-    (Some(Agent { kind, binary: program, port, health, tools, component }), memory)
+    let agent = Agent { kind, binary: program, port, health, declares_health, tools, component };
+    (Some(agent), memory)
 }
 
 /// Reads the business application, if it is declared, and its memory limit. An application without
@@ -61,7 +69,7 @@ pub(super) fn business(
     let health = health::of_business(&children);
     finish(&reader, &children, node);
     if children.one(&schema::IMAGE).is_none() {
-        report_no_program(&reader, node, true);
+        report_no_program(&reader, node, true, None);
     }
     (Some(Business { autostart, restart, health, component }), memory)
 }
@@ -88,6 +96,7 @@ fn common(
     let context = capabilities::Context { user: user.as_ref(), own_mounts: namespaces.mount };
     let capabilities = capabilities::read(children, context);
     let entrypoint = Reader::sole(children, &schema::ENTRYPOINT, command::entrypoint);
+    command::refuse_vsock(children);
     let variables = env::read(children);
     let component = Component {
         image: Reader::sole(children, &schema::IMAGE, Reader::first),
@@ -116,8 +125,8 @@ fn finish(reader: &Reader<'_>, children: &Children<'_>, component: &Node) {
 }
 
 /// Reports that a component has no image or binary, unless the name of an `image` or `binary` is
-/// misspelt, or it is written outside of the block: `agent image="oci:i"`.
-fn report_no_program(reader: &Reader<'_>, node: &Node, needs_image: bool) {
+/// misspelt, or it is written outside of the block: `agent image="oci:i"`. `made` is the agent's name in [`MADE`].
+fn report_no_program(reader: &Reader<'_>, node: &Node, needs_image: bool, made: Option<&str>) {
     let names = ["image", "binary"];
     let misspelt = |it: &Node| diagnostics::suggest::nearest(&it.name.value, &names).is_some();
     let is_prop = |it: &Prop| names.contains(&it.name.value.as_str());
@@ -132,7 +141,11 @@ fn report_no_program(reader: &Reader<'_>, node: &Node, needs_image: bool) {
         // The schema's example is about the agent.
         let usage = missing.usage(reader.syntax()).replace("agent", reader.name());
         let error = Diagnostic::new(message, reader.span(), format!("without {what}"));
-        reader.report_missing_error(error.with_help(form::imperative("add", &usage)));
+        let init = made.map(|name| {
+            format!("`boxbuild init --agent {name}` writes a Boxfile with the commands that make one; or ")
+        });
+        let help = init.unwrap_or_default() + &form::imperative("add", &usage);
+        reader.report_missing_error(error.with_help(help));
     }
 }
 

@@ -95,7 +95,6 @@ fn explicit_defaults_have_the_same_form() {
         "agent kind=oci_image {
              limits memory=\"512MiB\" cpu-weight=20 pids=100
              image \"docker://docker.io/library/debian:latest\"
-             health tcp
              namespaces hostname=agent-host net=#false
          }
          layout split; network none
@@ -105,6 +104,17 @@ fn explicit_defaults_have_the_same_form() {
          box b",
     );
     assert_eq!(long.canonical(), short.canonical());
+}
+
+/// The image's label takes precedence over the default check, but not over the same check if it is declared.
+#[test]
+fn a_declared_health_check_has_another_form() {
+    let form =
+        |lines: &str| good(&format!("box b\nagent {{ image debian{lines}; }}\n")).canonical();
+    let declared = form("; health tcp");
+    let field = "\"declares_health\":true,";
+    assert!(declared.contains(field), "{declared}");
+    assert_eq!(declared.replacen(field, "", 1), form(""));
 }
 
 #[test]

@@ -9,7 +9,6 @@ fn made_of(kind: &str, lines: &str) -> Agent {
     good(&format!("box b\nagent {kind} {{ {lines}; }}\n")).agent
 }
 
-/// Covers A3S-10.
 #[test]
 fn every_kind_of_agent() {
     let digest = "ab".repeat(32);
@@ -131,7 +130,6 @@ fn a_system_is_writable_unless_it_is_declared_read_only() {
     workdir("read-only", "volume \"v\" guest=\"/opt/app\"");
 }
 
-/// Covers A3S-83.
 #[test]
 fn each_namespace_is_switched_by_itself() {
     let component = agent("namespaces mount=#false net=#true hostname=\"Host-1\"").component;
@@ -142,7 +140,6 @@ fn each_namespace_is_switched_by_itself() {
     assert_eq!((component.namespaces, &*component.hostname), (expected, "agent-host"));
 }
 
-/// Covers A3S-94 to A3S-98 and X-5.
 #[test]
 fn limits_have_units_and_shares_become_weights() {
     let limits = |line: &str| agent(line).component.limits;
@@ -155,7 +152,6 @@ fn limits_have_units_and_shares_become_weights() {
     assert_eq!(limits("limits memory=\"100MB\"").memory_bytes, 100_000_000);
 }
 
-/// Covers AGB-32.
 #[test]
 fn the_limits_of_a_process() {
     let rlimits = agent(
@@ -196,8 +192,7 @@ fn tools_are_known_by_one_name() {
     assert_eq!(tools, Some(strings(&["bash", "grep", "read_file"])));
 }
 
-/// Covers A3S-52: a business application is a component like the agent, and can be started with the
-/// box.
+/// A business application is a component like the agent, and can be started with the box.
 #[test]
 fn a_business_application() {
     let business = file(

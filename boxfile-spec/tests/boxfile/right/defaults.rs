@@ -10,7 +10,7 @@ use boxfile_spec::{Health, json_schema, reference};
 
 use super::{MIB, file, good};
 
-/// Covers A3S-51: an agent is all that a box needs. Covers A3S-100: the agent's default limits.
+/// An agent is all that a box needs. It has default limits.
 #[test]
 fn an_agent_with_an_image_alone() {
     let boxfile = file("");
@@ -42,7 +42,6 @@ fn a_box_with_an_agent_alone() {
     assert_eq!((boxfile.business, boxfile.kernel, boxfile.caps.len()), (None, None, 0));
 }
 
-/// Covers A3S-83 and A3S-84.
 #[test]
 fn the_components_share_their_network_and_nothing_else() {
     let own = Namespaces { mount: true, pid: true, ipc: true, uts: true, net: false };
@@ -53,8 +52,7 @@ fn the_components_share_their_network_and_nothing_else() {
     assert_eq!(business.hostname, "business-host");
 }
 
-/// Covers A3S-101 and X-5: the default limits of a business application. Its CPU weight corresponds
-/// to 1024 shares.
+/// The default limits of a business application. Its CPU weight corresponds to 1024 shares.
 #[test]
 fn a_business_application_with_an_image_alone() {
     let business = file("business { image \"oci:i\"; }").business.unwrap();
@@ -63,7 +61,6 @@ fn a_business_application_with_an_image_alone() {
     assert_eq!(business.restart, Restart::Never);
 }
 
-///
 #[test]
 fn the_machine_has_room_for_the_components_and_256_mib_more() {
     assert_eq!(file("").vm, Vm { cpus: 2, memory_mib: 512 + 256 });
@@ -76,7 +73,6 @@ fn the_machine_has_room_for_the_components_and_256_mib_more() {
     assert_eq!(file("vm cpus=4").vm, Vm { cpus: 4, memory_mib: 768 });
 }
 
-/// Covers A3S-109.
 #[test]
 fn the_start_may_take_5_seconds_or_3_without_an_image() {
     assert_eq!(file("").budget.total, Some(5000));
@@ -88,7 +84,6 @@ fn the_start_may_take_5_seconds_or_3_without_an_image() {
     assert_eq!(both.budget.total, Some(5000));
 }
 
-///
 #[test]
 fn nothing_can_be_reached() {
     let nothing = NetworkPlan { mode: NetworkMode::None, ..NetworkPlan::default() };

@@ -79,6 +79,7 @@ fn example_agent() -> Agent {
         binary: None,
         port: Some(4088),
         health: Some(Health::Http { port: None, path: "/health".to_owned() }),
+        declares_health: true,
         tools: None,
         component: Component {
             entrypoint: Some(at(strings(&["/agent/bin/agent"]), "\"/agent/bin/agent\"")),

@@ -1,5 +1,4 @@
-//! Valid files and their models. An identifier such as A3S-84 is the number of a feature that a
-//! test covers.
+//! Valid files and their models.
 
 mod canonical;
 mod components;

@@ -17,7 +17,7 @@ fn platforms_keep_their_order() {
     assert_eq!(platforms, [Platform::LinuxArm64, Platform::LinuxAmd64]);
 }
 
-/// Covers A3S-7, A3S-21 and A3S-30: a directory of skills and single skills, each baked or mounted.
+/// A directory of skills and single skills, each baked or mounted.
 #[test]
 fn skills_are_sorted_and_stand_beside_a_directory_of_them() {
     let boxfile =
@@ -51,7 +51,7 @@ fn conflicts_keep_their_order() {
     assert_eq!(boxfile.conflicts.iter().map(shown).collect::<Vec<_>>(), expected);
 }
 
-/// Covers OAN-48: a share is read-only by default.
+/// A share is read-only by default.
 #[test]
 fn shares() {
     let boxfile = file(
@@ -118,7 +118,6 @@ fn scratch_disks_and_shares_of_different_components_may_have_one_place() {
     assert_eq!(disks, [("a", MIB, Scope::Business), ("b", 2048 * MIB, Scope::Agent)]);
 }
 
-///
 #[test]
 fn what_can_be_reached_is_sorted_and_in_lower_case() {
     let network = file(
@@ -142,7 +141,6 @@ fn what_can_be_reached_is_sorted_and_in_lower_case() {
     }
 }
 
-///
 #[test]
 fn ports_are_of_single_declarations_and_each_counts_once() {
     let network = file(
@@ -166,7 +164,6 @@ fn ports_are_of_single_declarations_and_each_counts_once() {
     assert_eq!(peers(&network.deny), [(c.clone(), None), (c, Some(65535))]);
 }
 
-///
 #[test]
 fn limits_that_are_not_named_are_the_usual_ones() {
     let limits = |line: &str| {
@@ -197,7 +194,6 @@ fn secrets_are_handed_over_by_name() {
     );
 }
 
-/// Covers OAN-10 and OAN-49.
 #[test]
 fn services_have_their_secrets_on_the_host() {
     let boxfile = file(
@@ -318,7 +314,6 @@ fn the_ssh_agent_is_for_the_agent_unless_the_boxfile_says_otherwise() {
     }
 }
 
-/// Covers OAN-26 and OAN-27.
 #[test]
 fn a_task() {
     let task = file(
@@ -356,7 +351,6 @@ fn a_task_has_a_verification() {
     assert_eq!(verified("", "tags x"), None);
 }
 
-/// Covers OAN-30 to OAN-32.
 #[test]
 fn logs_are_all_on_but_for_those_that_are_off() {
     let logs = |lines: &str| file(lines).logs;
@@ -370,7 +364,6 @@ fn logs_are_all_on_but_for_those_that_are_off() {
     );
 }
 
-/// Covers OAN-33 to OAN-38.
 #[test]
 fn every_capability() {
     let service = "service s to=\"https://s.example\"\n";
@@ -391,7 +384,6 @@ fn every_capability() {
     assert_eq!(file("cap ws max-connections=1024").caps, [CapPlan::Ws { max_connections: 1024 }]);
 }
 
-/// Covers AGB-29 to AGB-31.
 #[test]
 fn every_preset_of_the_command_policy() {
     for (word, preset, fallback) in [

@@ -232,7 +232,7 @@ fn a_kernel_is_a_path_a_sha256_or_both() {
     "#);
 }
 
-/// Covers A3S-21: `skills dir` and single skills.
+/// `skills dir` and single skills.
 #[test]
 fn a_skill_needs_its_path_and_a_directory_of_skills_its_own() {
     assert_snapshot!(file_errors(r#"skill "c"

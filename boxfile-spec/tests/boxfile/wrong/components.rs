@@ -4,7 +4,6 @@ use insta::assert_snapshot;
 
 use crate::{agent_errors, errors, file_errors, read, shown};
 
-/// Covers A3S-10.
 #[test]
 fn the_kind_of_an_agent_fits_what_it_is_made_of() {
     assert_snapshot!(errors("box b\nagent kind=\"a3s-code\" { image \"oci:i\"; }\n"), @r#"
@@ -56,6 +55,15 @@ fn the_kind_of_an_agent_fits_what_it_is_made_of() {
        |
        = help: add `binary "bin/agent"`
     "#);
+    assert_snapshot!(errors("box b\nagent kind=\"opencode\" {\n    port 80\n}\n"), @r#"
+    error: `agent` needs an `image`
+      --> Boxfile:2:1
+       |
+     2 | agent kind="opencode" {
+       | ^^^^^ without an `image`
+       |
+       = help: `boxbuild init --agent opencode` writes a Boxfile with the commands that make one; or add `image "oci:images/agent"`
+    "#);
     assert_snapshot!(errors("box b\nagent \"opencode\" {\n    image \"oci:i\"\n}\n"), @r#"
     error: `agent` takes no value, but got the string `opencode`
       --> Boxfile:2:7
@@ -67,7 +75,7 @@ fn the_kind_of_an_agent_fits_what_it_is_made_of() {
     "#);
 }
 
-/// Covers A3S-10: a digest pins a downloaded program.
+/// A digest pins a downloaded program.
 #[test]
 fn a_binary_that_is_downloaded_needs_its_sha256() {
     assert_snapshot!(errors("box b\nagent { binary \"https://example.com/agent\"; }\n"), @r#"
@@ -204,7 +212,6 @@ fn what_belongs_to_one_component_is_refused_in_the_other() {
     ");
 }
 
-/// Covers AGB-32.
 #[test]
 fn the_limits_of_a_process_are_in_range_and_cpu_time_in_whole_seconds() {
     assert_snapshot!(agent_errors(r#"    rlimits nofile=0 nproc="1024" address-space="1KiB" cpu="1500ms" core=0 stack="8MiB""#), @r#"
@@ -514,5 +521,35 @@ fn an_env_file_has_a_path() {
        |     ^^^^^^^^ no such declaration here
        |
        = help: did you mean `env-file`?
+    "#);
+}
+
+#[test]
+fn a_program_of_a_box_cannot_use_vsock() {
+    assert_snapshot!(agent_errors("    entrypoint \"/a\" \"--listen=vsock://4088\"\n    args \"vsock://3:1\""), @r#"
+    error: `--listen=vsock://4088` names an address of AF_VSOCK, which no program in a box can use
+      --> Boxfile:4:21
+       |
+     4 |     entrypoint "/a" "--listen=vsock://4088"
+       |                     ^^^^^^^^^^^^^^^^^^^^^^^ refused in components
+       |
+       = help: write an address of the loopback, such as "127.0.0.1:4088"
+
+    error: `vsock://3:1` names an address of AF_VSOCK, which no program in a box can use
+      --> Boxfile:5:10
+       |
+     5 |     args "vsock://3:1"
+       |          ^^^^^^^^^^^^^ refused in components
+       |
+       = help: write an address of the loopback, such as "127.0.0.1:4088"
+    "#);
+    assert_snapshot!(file_errors("business {\n    image \"oci:i\"\n    args \"--listen\" \"vsock://4088\"\n}"), @r#"
+    error: `vsock://4088` names an address of AF_VSOCK, which no program in a box can use
+      --> Boxfile:5:21
+       |
+     5 |     args "--listen" "vsock://4088"
+       |                     ^^^^^^^^^^^^^^ refused in components
+       |
+       = help: write an address of the loopback, such as "127.0.0.1:4088"
     "#);
 }

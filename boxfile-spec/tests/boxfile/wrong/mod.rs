@@ -1,5 +1,4 @@
-//! Files that are refused, and their messages. An identifier such as A3S-51 is the number of a
-//! feature that a test covers.
+//! Files that are refused, and their messages.
 
 mod agent_config;
 mod build;

@@ -1,4 +1,4 @@
-//! The network of the guest.
+//! The network of the guest.
 
 use insta::assert_snapshot;
 

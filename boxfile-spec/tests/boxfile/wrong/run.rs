@@ -156,7 +156,7 @@ scratch "disk" guest="/data" size="1GiB" component="agent""#), @r#"
     "#);
 }
 
-/// Covers OAN-48: a share is read-only by default.
+/// A share is read-only by default.
 #[test]
 fn a_share_is_read_or_written_by_those_that_there_are() {
     assert_snapshot!(file_errors(r#"share "a" guest="/a" access="wr" component="all" readonly=#true"#), @r#"
@@ -314,7 +314,6 @@ fn a_verification_has_a_command_and_takes_over_no_directory_of_the_system() {
     }
 }
 
-/// Covers OAN-30 to OAN-32.
 #[test]
 fn a_log_is_on_or_off() {
     assert_snapshot!(file_errors(r#"logs stdout="yes" stdin=#true"#), @r#"
@@ -336,7 +335,6 @@ fn a_log_is_on_or_off() {
     "#);
 }
 
-/// Covers OAN-33 to OAN-38.
 #[test]
 fn a_capability_is_one_that_there_is_and_has_what_it_needs() {
     assert_snapshot!(file_errors(r#"cap "htpp" timeout="1s"
@@ -435,7 +433,6 @@ service "s" to="https://s.example""#), @r#"
     "#);
 }
 
-/// Covers AGB-29 to AGB-31.
 #[test]
 fn a_policy_starts_from_a_preset() {
     assert_snapshot!(file_errors(r#"sandbox "dev" fallback="ignore" max-output="2GiB""#), @r#"

@@ -4,8 +4,10 @@ use std::borrow::Cow;
 
 use box_contract::ErrorCode::*;
 use box_contract::Platform;
-use boxbuild::compose::{ComposeError, Obstacle, Unrunnable};
+use boxbuild::compose::{ComposeError, Obstacle, OnLoopback, Unrunnable};
+use boxbuild::{BuildError, Cause};
 use cli_common::Explanation;
+use diagnostics::Syntax;
 
 use super::Explain;
 use super::explain::{FETCH_LFS, help};
@@ -41,6 +43,16 @@ impl Explain for ComposeError {
                 let other = format!("declare it as {found:?}, or rebuild it with the label");
                 return help(ImageUnusable, format!("{other} {component:?}"));
             }
+            Self::Vsock { component, on_loopback } => {
+                return help(ImageUnusable, listen(component, on_loopback, Syntax::Kdl));
+            }
+            Self::KeyInLabel { variable, .. } => {
+                let text = format!(
+                    "declare the secret `{variable}` in the Boxfile, which replaces the label; and replace \
+                     this key, because the image has it"
+                );
+                return help(ImageUnusable, text);
+            }
             Self::Config { component, declaration: Some(name), .. } => {
                 let text = format!("declare `{name}` in `{component}`, which takes its place");
                 return help(ImageUnusable, text);
@@ -50,6 +62,30 @@ impl Explain for ComposeError {
         };
         help(ImageUnusable, text)
     }
+}
+
+/// Returns the explanation of an error whose help has a declaration, which it writes in the syntax of the Boxfile. `None` for
+/// any other error.
+pub(super) fn in_syntax(error: &BuildError, syntax: Syntax) -> Option<Explanation> {
+    let BuildError::Unusable { source, .. } = error else { return None };
+    let Cause::Compose(ComposeError::Vsock { component, on_loopback }) = &**source else {
+        return None;
+    };
+    Some(help(ImageUnusable, listen(component, on_loopback, syntax)))
+}
+
+/// Returns the help for a command line with an address of AF_VSOCK.
+fn listen(component: &str, on_loopback: &OnLoopback, syntax: Syntax) -> String {
+    let text = on_loopback.shown(syntax).map_or_else(
+        || {
+            let OnLoopback { address, port, name, .. } = on_loopback;
+            format!(
+                "declare `{name}` in `{component}` with `127.0.0.1:{port}` in place of `{address}`"
+            )
+        },
+        |declaration| format!("write `{declaration}` in `{component}`"),
+    );
+    format!("listen on the loopback: {text}")
 }
 
 /// Returns the help for a program that is missing or cannot be executed.

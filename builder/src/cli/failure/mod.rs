@@ -91,8 +91,9 @@ pub(crate) fn of_build(error: &BuildError, sources: &Sources) -> Failure {
     if let Some(failure) = of_full_store(error) {
         return failure;
     }
-    let explanation = error.explain();
     let [span, other] = error.spans();
+    let syntax = span.map(|it| sources.of(it).syntax).unwrap_or_default();
+    let explanation = compose::in_syntax(error, syntax).unwrap_or_else(|| error.explain());
     let Some(span) = span else {
         return Failure::new(explanation, chain(error));
     };

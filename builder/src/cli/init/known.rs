@@ -19,6 +19,9 @@ pub(super) enum Known {
     GeminiCli,
     /// The agent of opencode.ai, with OpenAI's models
     Opencode,
+    /// A3S Code, with OpenAI's models and the interface of `boxlaunch agent`
+    #[value(name = "a3s-code", alias = "a3s_code")]
+    A3sCode,
 }
 
 impl Known {
@@ -28,6 +31,18 @@ impl Known {
             Self::ClaudeCode => include_str!("../../../../examples/agents/claude-code/Boxfile"),
             Self::GeminiCli => include_str!("../../../../examples/agents/gemini-cli/Boxfile"),
             Self::Opencode => include_str!("../../../../examples/agents/opencode/Boxfile"),
+            Self::A3sCode => include_str!("../../../../examples/agents/a3s-code/Boxfile"),
+        }
+    }
+
+    /// Returns the name and the text of the program that the Boxfile adds to the image. `None` if the image has all programs.
+    const fn program(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::Codex | Self::ClaudeCode | Self::GeminiCli | Self::Opencode => None,
+            Self::A3sCode => {
+                let text = include_str!("../../../../examples/agents/a3s-code/a3s-code");
+                Some(("a3s-code", text))
+            }
         }
     }
 
@@ -42,8 +57,9 @@ impl Known {
         let images = json!([{ "component": ComponentName::Agent, "image": image }]);
         Ok(First {
             text: text.to_owned(),
+            program: self.program(),
             report: json!({ "name": boxfile.name, "images": images }),
-            next: "run the commands in its first comment, which make the image, and then `boxbuild build`",
+            next: "run the commands in the first comment of the Boxfile, which make the image, and then `boxbuild build`",
         })
     }
 }

@@ -73,7 +73,7 @@ pub(crate) struct Args {
     /// Write Boxfile.toml instead of Boxfile
     #[arg(long)]
     toml: bool,
-    /// Replace an existing Boxfile
+    /// Replace existing files
     #[arg(long)]
     force: bool,
     /// Print JSON, also for errors (except usage errors)
@@ -88,7 +88,9 @@ pub(crate) struct Args {
 /// A first Boxfile.
 struct First {
     text: String,
-    /// The report of the command as JSON, without the path of the file.
+    /// The name and the text of a program beside the Boxfile, which declares it.
+    program: Option<(&'static str, &'static str)>,
+    /// The report of the command as JSON, without the paths of the files.
     report: Value,
     /// What the user does next.
     next: &'static str,
@@ -97,15 +99,22 @@ struct First {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let file = if args.toml { "Boxfile.toml" } else { "Boxfile" };
     check_free(Path::new(file), args.force)?;
-    let First { text, report, next } = match args.known {
+    let First { text, program, report, next } = match args.known {
         Some(known) => known.first()?,
         None => of_images(file, args)?,
     };
+    // If the program exists, no Boxfile is written either.
+    if let Some((name, text)) = program {
+        write(Path::new(name), text, args.force)?;
+    }
     write(Path::new(file), &text, args.force)?;
+    let program = program.map(|(name, _)| name);
     if args.json {
-        terminal::json(&with_fields(report, [("file", json!(file))]).to_string());
+        let files = [("file", json!(file)), ("program", json!(program))];
+        terminal::json(&with_fields(report, files).to_string());
     } else {
-        terminal::note(&format!("wrote {file}; {next}"));
+        let program = program.map(|name| format!("{name} and ")).unwrap_or_default();
+        terminal::note(&format!("wrote {program}{file}; {next}"));
     }
     Ok(())
 }
@@ -138,7 +147,7 @@ fn of_images(file: &str, args: &Args) -> Result<First, Failure> {
     let scaffold = Scaffold { name, agent, business, entrypoint, waits, skills };
     let text = if args.toml { scaffold.toml() } else { scaffold.kdl() };
     check_text(file, &text)?;
-    Ok(First { text, report, next: "look at it, then run `boxbuild build`" })
+    Ok(First { text, program: None, report, next: "look at it, then run `boxbuild build`" })
 }
 
 /// Returns the report of the command as JSON.
@@ -367,10 +376,10 @@ fn write(path: &Path, text: &str, force: bool) -> Result<(), Failure> {
     })
 }
 
-/// Returns the failure of an existing Boxfile. `file` is the path to write, which is the only one that `--force` replaces.
+/// Returns the failure of an existing file. `file` is the path to write, which is the only one that `--force` replaces.
 fn already_there(path: &Path, file: &Path) -> Failure {
     let name = path.display();
-    let message = format!("there is a {name} already; it was not changed");
+    let message = format!("{name} exists already; it was not changed");
     let help = if path == file {
         "to replace it, add `--force`".to_owned()
     } else {

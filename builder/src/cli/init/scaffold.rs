@@ -2,13 +2,20 @@
 
 use box_contract::ComponentName;
 use box_contract::defaults::AGENT_PORT;
-use boxbuild::compose::ImageConfig;
-use diagnostics::Syntax;
-use diagnostics::in_quotes;
+use boxbuild::compose::{ImageConfig, OnLoopback};
+use diagnostics::{Syntax, in_quotes, with_texts};
 use oci_image::Config;
 use safe_text::secrets::mask_words;
 
 use super::waiting::{FOREVER, SLEEP};
+
+/// The comment on the port of an agent that serves the agent interface.
+const OF_INTERFACE: &str =
+    "The port of the agent's interface; the box is ready when the agent is healthy.";
+
+/// The comment on the words of an image with an address of the loopback instead of one of AF_VSOCK.
+const OF_LOOPBACK: &str =
+    "As in the image, but on the loopback: no program in a box can use an address of AF_VSOCK.";
 
 /// The properties of an image that a first Boxfile shows.
 pub(super) struct Found {
@@ -21,6 +28,10 @@ pub(super) struct Found {
     port: Option<u16>,
     /// Whether a label says that the image is an agent's.
     is_agents: bool,
+    /// Whether a label says that the agent serves the agent interface.
+    has_interface: bool,
+    /// The replacement for an address of AF_VSOCK in the image's command line.
+    on_loopback: Option<OnLoopback>,
 }
 
 impl Found {
@@ -33,36 +44,47 @@ impl Found {
         let exposed = process.exposed_ports().iter().flatten();
         let mut ports = exposed.filter_map(|port| tcp_port(port));
         let (first, second) = (ports.next(), ports.next());
+        // A malformed label is ignored.
+        let port = config.port().ok().flatten().or(first.filter(|_| second.is_none()));
         Self {
             reference: reference.to_owned(),
             program: (!argv.is_empty()).then(|| visible(&argv.join(" "))),
             user: process.user().as_deref().filter(|it| !it.is_empty()).map(visible),
             workdir: config.workdir().map(visible),
-            // A malformed label is ignored.
-            port: config.port().ok().flatten().or(first.filter(|_| second.is_none())),
+            port,
             is_agents: config.declared_type().is_some(),
+            has_interface: config.has_interface(),
+            on_loopback: OnLoopback::of(config, false, port.unwrap_or(AGENT_PORT)),
         }
     }
 
     /// Returns whether nothing says that the image starts a server, so that a box whose readiness is a connection would never be
     /// ready.
     pub(super) const fn may_only_wait(&self) -> bool {
-        self.port.is_none() && !self.is_agents
+        self.port.is_none() && !self.is_agents && !self.has_interface && self.on_loopback.is_none()
     }
 
     /// Returns the agent's port and the comment that explains it.
     const fn listens(&self) -> (&'static str, u16) {
-        match self.port {
-            Some(port) => (
+        match (self.port, &self.on_loopback) {
+            (Some(port), _) if self.has_interface => (OF_INTERFACE, port),
+            (None, Some(it)) if self.has_interface => (OF_INTERFACE, it.port),
+            (None, None) if self.has_interface => (OF_INTERFACE, AGENT_PORT),
+            (Some(port), _) => (
                 "The port that the image exposes; the box is ready when it accepts a connection.",
                 port,
             ),
-            None if self.is_agents => (
+            (None, Some(it)) => (
+                "The port in the image's command line; the box is ready when it accepts a connection.",
+                it.port,
+            ),
+            (None, None) if self.is_agents => (
                 "A guess: the image exposes no port. The box is ready when it accepts a connection.",
                 AGENT_PORT,
             ),
-            None => (
-                "A guess: the image exposes no port, and has no `sleep` for a box that only waits. The box is ready when the port accepts a connection.",
+            (None, None) => (
+                "A guess: the image exposes no port, and has no `sleep` for a box that only waits. The box is ready when \
+                 the port accepts a connection.",
                 AGENT_PORT,
             ),
         }
@@ -140,10 +162,7 @@ impl Scaffold {
         let declares = |name: &str, value: &str| line(&format!("{name}{is}{value}"));
         let none = declares("health", "\"none\"");
         if self.waits {
-            let words = match syntax {
-                Syntax::Kdl => format!("\"{SLEEP}\" \"{FOREVER}\""),
-                Syntax::Toml => format!("[\"{SLEEP}\", \"{FOREVER}\"]"),
-            };
+            let words = [SLEEP, FOREVER].map(str::to_owned);
             let waits = "The image exposes no port, so the box only waits, and is ready at once:";
             let runs = format!("`boxlaunch run {} -- CMD` runs a command in it.", self.name);
             let other = "A program of the image could take the place of both lines. If it is a server, declare its \
@@ -151,22 +170,26 @@ impl Scaffold {
             return says(waits)
                 + &says(&runs)
                 + &says(other)
-                + &declares("entrypoint", &words)
+                + &line(&with_texts(syntax, "entrypoint", &words))
                 + &none;
         }
-        let program = self.entrypoint.as_ref().map(|it| in_quotes(syntax, it));
-        let program = program
-            .map(|it| says("The program that is started.") + &declares("entrypoint", &it))
-            .unwrap_or_default();
+        let declared = match (&self.entrypoint, &self.agent.on_loopback) {
+            (Some(it), _) => {
+                let text = format!("entrypoint{is}{}", in_quotes(syntax, it));
+                Some(("The program that is started.", text))
+            }
+            (None, Some(it)) => it.written(syntax).map(|text| (OF_LOOPBACK, text)),
+            (None, None) => None,
+        };
+        let program = declared.map(|(reason, text)| says(reason) + &line(&text));
+        let program = program.unwrap_or_default();
         if self.entrypoint.is_some() && self.agent.may_only_wait() {
             let at_once = "The box is ready at once. If the program is a server, declare its `port` and `health`.";
             return program + &says(at_once) + &none;
         }
         let (reason, port) = self.agent.listens();
-        program
-            + &says(reason)
-            + &declares("port", &port.to_string())
-            + &declares("health", "\"tcp\"")
+        let check = if self.agent.has_interface { "\"a3s\"" } else { "\"tcp\"" };
+        program + &says(reason) + &declares("port", &port.to_string()) + &declares("health", check)
     }
 
     /// Returns the text in TOML.
