@@ -2,8 +2,8 @@
 //!
 //! [`DebianImages`] are for tests that start them, [`RealImages`] for tests that compare trees, [`BenchImages`] for
 //! the benchmark, [`WorkloadImage`] for programs that use many features of a kernel, and [`GrpcImage`] for an agent
-//! with an interface. [`SystemdTree`] is no image, but the root file system of a host. [`DebianImages`] and [`RealImages`] share
-//! their base layer, byte for byte. Images are made once and
+//! with an interface. [`A3sImages`] are made from the Dockerfiles of an example. [`SystemdTree`] is no image, but the root file
+//! system of a host. [`DebianImages`] and [`RealImages`] share their base layer, byte for byte. Images are made once and
 //! kept in the build output, in a folder named by a digest of their recipe:
 //!
 //! ```text
@@ -11,6 +11,7 @@
 //! target/debian-images/KEY/business
 //! ```
 
+mod a3s;
 mod bench;
 mod diff;
 mod grpc;
@@ -21,6 +22,7 @@ mod systemd;
 mod tree;
 mod workload;
 
+pub use a3s::A3sImages;
 pub use bench::BenchImages;
 pub use grpc::GrpcImage;
 pub use pair::DebianImages;

@@ -22,6 +22,8 @@ pub enum Package {
     Umoci,
     /// Reads and copies OCI images, for checking the images of the tests.
     Skopeo,
+    /// Makes images from Dockerfiles.
+    Buildah,
     /// Makes root file systems from Debian packages.
     Mmdebstrap,
     /// Reads tar archives with another implementation than GNU tar, for checking this project's archives and reader.
@@ -106,6 +108,7 @@ impl Package {
             Self::Erofs => "erofs-utils",
             Self::Umoci => "umoci",
             Self::Skopeo => "skopeo",
+            Self::Buildah => "buildah",
             Self::Mmdebstrap => "mmdebstrap",
             Self::Bsdtar => "libarchive-tools",
             Self::Pip => "python3-pip",
@@ -147,6 +150,7 @@ impl Package {
             Self::Erofs => "mkfs.erofs",
             Self::Umoci => "umoci",
             Self::Skopeo => "skopeo",
+            Self::Buildah => "buildah",
             Self::Mmdebstrap => "mmdebstrap",
             Self::Bsdtar => "bsdtar",
             Self::Pip => "pip3",

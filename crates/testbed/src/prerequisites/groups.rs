@@ -90,6 +90,6 @@ pub fn for_tests(workspace: &Workspace, say: Say<'_>) -> Result<()> {
 /// A prerequisite is missing and unavailable.
 pub fn for_all_tests(workspace: &Workspace, say: Say<'_>) -> Result<()> {
     for_tests(workspace, say)?;
-    packages(&[Package::Passt, Package::Runc, Package::Chromium], say)?;
+    packages(&[Package::Passt, Package::Runc, Package::Chromium, Package::Buildah], say)?;
     lean_kernel::build(workspace, say).map(drop)
 }

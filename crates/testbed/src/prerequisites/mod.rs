@@ -41,6 +41,7 @@ pub use mcp::{McpTypes, mcp_types};
 pub use openssh_server::openssh_server;
 pub use oras::{Oras, oras};
 pub use prometheus::{PrometheusParser, Sample, prometheus_parser};
+pub(crate) use pypi::{Platform, python_packages};
 pub use python::with_python;
 pub use rust_target::{BARE, MUSL, bare_target, musl_target, rust_components};
 pub use sigstore::{Sigstore, Verdict, sigstore};

@@ -11,7 +11,7 @@ use crate::{KitError, Result, Workspace, program};
 
 /// The systems for which packages are made.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Platform {
+pub(crate) enum Platform {
     /// Any system: the packages are plain Python.
     Any,
     /// Linux on x86-64 with glibc 2.28 or later. Debian has had it since version 10.
@@ -21,14 +21,14 @@ pub(super) enum Platform {
 }
 
 impl Platform {
-    /// Returns the tag in the names of packages
-    /// ([platform compatibility tags](https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/)). `None` if
+    /// Returns the tags in the names of packages
+    /// ([platform compatibility tags](https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/)). Empty if
     /// pip chooses the packages that fit.
-    const fn tag(self) -> Option<&'static str> {
+    const fn tags(self) -> &'static [&'static str] {
         match self {
-            Self::Any => Some("any"),
-            Self::Linux => Some("manylinux_2_28_x86_64"),
-            Self::ThisPython => None,
+            Self::Any => &["any"],
+            Self::Linux => &["manylinux_2_28_x86_64", "manylinux_2_17_x86_64"],
+            Self::ThisPython => &[],
         }
     }
 }
@@ -36,7 +36,7 @@ impl Platform {
 /// Returns a directory with Python packages, for `PYTHONPATH`. If it is missing, the packages are downloaded first, without
 /// installing them for the system. `requirements` lists the packages and all their dependencies with their digests. Only
 /// these are fetched. Except with [`Platform::ThisPython`], they are for every version of Python, so that one list fits all.
-pub(super) fn python_packages(
+pub(crate) fn python_packages(
     workspace: &Workspace,
     (name, platform): (&str, Platform),
     requirements: &str,
@@ -61,8 +61,11 @@ fn fetch(folder: &Path, platform: Platform, requirements: &str) -> Result<()> {
     fs::write(&list, requirements).map_err(KitError::file("write", &list))?;
     let mut python = Command::new("python3");
     python.args(["-m", "pip", "install", "--quiet", "--no-deps", "--only-binary=:all:"]);
-    if let Some(tag) = platform.tag() {
-        python.args(["--platform", tag, "--implementation", "py", "--abi", "none"]);
+    for tag in platform.tags() {
+        python.args(["--platform", tag]);
+    }
+    if !platform.tags().is_empty() {
+        python.args(["--implementation", "py", "--abi", "none"]);
     }
     python.args(["--require-hashes", "--no-warn-script-location", "--target"]).arg(&draft);
     program::run(python.arg("--requirement").arg(&list))?;
