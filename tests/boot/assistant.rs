@@ -1,4 +1,5 @@
-//! examples/assistant: an agent repairs a project with the help of a model, or reports why it cannot.
+//! examples/assistant: an agent repairs a project with the help of a model, or reports why it cannot. `tests/show/assistant.rs` has the
+//! tests of the agent that need no box.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,6 +17,9 @@ use crate::page::{self, assert_page};
 use crate::scenario::{Scenario, Step, bake, tools};
 
 const PAGE: &str = include_str!("../../examples/assistant/README.md");
+/// Files of the example's skill.
+const RULES: &str = "skills/house-rules/SKILL.md";
+const ENTRY: &str = "skills/house-rules/tools/changelog_entry.sh";
 /// Another agent for the same task, in an image without Python. It repairs nothing, and says that it is done.
 const STRANGER: &str = r#"#!/bin/sh
 set -e
@@ -29,33 +33,45 @@ echo "{\"ok\": true, \"task\": \"$task\", \"key\": $key, \"tests\": \"$tests\", 
 const BEFORE_PAGE: &str = "ifconfig lo 127.0.0.1 up
 cp -r /example/. .; ln -s /assistant assistant.box; export MODEL_KEY=secret-key SSL_CERT_FILE=/ca.pem
 echo $MODEL_KEY >key; assistant-model 127.0.0.1:4180 key >model.log & until grep -qs ready model.log; do sleep 0.1; done";
-/// `work NAME BOX [OPTION]` runs a box in the new directory `/tmp/NAME`, with a model that is started with the option. Prints
-/// four parts: the box's output, the result, the model's log, and the changes of the project.
+/// `work NAME BOX [OPTION]` runs a box as the box NAME in the new directory `/tmp/NAME`, with a model that is started with the option.
+/// Prints four parts: the box's output, the result, the model's log, and the changes of the project. `rules` is the mounted skill.
 pub(crate) const WORK: &str = r#"
-ifconfig lo 127.0.0.1 up; export SSL_CERT_FILE=/ca.pem
+ifconfig lo 127.0.0.1 up; export SSL_CERT_FILE=/ca.pem; rules=/example/skills/house-rules
 work() {
     mkdir -p /tmp/$1/project; cd /tmp/$1; echo secret-key >key; cp key given; prepare; cp -r /example/project/. project; fill
     assistant-model 127.0.0.1:4180 key $3 >model.log & model=$!
     until grep -qs ready model.log; do sleep 0.1; done
-    while_it_runs & boxlaunch run --rm --result result.json --share project=project --secret MODEL_KEY=file:given \
-        --skill house-rules=/example/skills/house-rules --network-local 127.0.0.1:4180 /$2 >log 2>&1; echo "exit $?" >>log
+    while_it_runs & boxlaunch run --rm --name $1 --result result.json --share project=project --secret MODEL_KEY=file:given \
+        --skill house-rules=$rules --network-local 127.0.0.1:4180 /$2 >log 2>&1; echo "exit $?" >>log
     kill $model 2>/dev/null; grep -v 'verified\|jail lacks\|is ready' log | sed 's/succeeded after .*/succeeded/'; rm -f project/filler; echo --; cat result.json; echo; echo --; sed 's/^[0-9]* //' model.log; echo --; diff -ruN /example/project project | grep '^[-+]'; ls -A project
 }
 prepare() { :; }
 fill() { :; }
 while_it_runs() { :; }
 "#;
-/// After the page's commands: prints three parts about the first run: its result, the model's log, whose further lines are about the second
-/// run, and the changes of the project.
+/// After the page's commands: prints three parts: the result of the first run, the model's log of both runs, and the changes of the
+/// project.
 const AFTER_PAGE: &str = r#"cd /tmp/page; cat result.json; echo; echo --; sed 's/^[0-9]* //' model.log; echo --
 diff -ruN /example/project work | grep '^[-+]' | sed 's,^+++ work/,+++ project/,'; ls -A work"#;
 const WRONG_KEY: &str = "prepare() { echo another-key >given; }; work wrong assistant";
-const KILLED: &str = "while_it_runs() { until grep -qs 'seen the tests fail' model.log; do sleep 0.1; done; kill -9 $model; }
-work killed assistant --stall";
+/// The mounted skill has rules and no tools. While the model thinks, a skill with a tool is loaded, and later unloaded. Then the model is
+/// killed.
+const KILLED: &str = r#"prepare() {
+    cp -r $rules /tmp/changes; sed -i 's/^name: house-rules/name: changes/' /tmp/changes/SKILL.md
+    cp -r $rules /tmp/rules; rules=/tmp/rules; sed -i '/^system_prompt/d; /^tools:/,/^---/{/^---/!d}' $rules/SKILL.md
+}
+await() { until grep -qs "$1" model.log; do sleep 0.1; done; }
+while_it_runs() {
+    await 'seen the tests fail'; boxlaunch skills killed load /tmp/changes >/dev/null; touch answer
+    await 'is offered the tool'; touch answer
+    await 'takes the right one'; boxlaunch skills killed unload changes >/dev/null; touch answer
+    await 'seen the tests pass'; kill -9 $model
+}
+work killed assistant --stall"#;
 const FULL: &str = "prepare() { mount -t tmpfs -o size=64k tmpfs project; }; fill() { cat /dev/zero >project/filler 2>/dev/null; }
 work full assistant";
 
-/// The model's log of a successful repair.
+/// The model's log of a successful repair by an agent that offers it no tool of a skill.
 pub(crate) const ASKED: &str = "\
 ready
 asks for the files
@@ -85,8 +101,6 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let mut host = host();
     for (name, text) in [
         ("assistant", boxfile("", "")),
-        // This agent never runs the tests, so its business component needs no Node.
-        ("denied", boxfile("/chat/completions", "/completions").replace("/node", "/python")),
         (
             "stranger",
             boxfile(
@@ -100,13 +114,12 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         host = host.disk(at(name), format!("/{name}"));
     }
     let script = |scenario: Scenario, (name, text): (&str, &str)| {
-        scenario.script(60, name, &format!("{WORK}\n{text}"))
+        scenario.script(90, name, &format!("{WORK}\n{text}"))
     };
     [
         ("wrong-key", WRONG_KEY),
         ("killed", KILLED),
         ("full", FULL),
-        ("denied", "work denied denied"),
         ("stranger", "work stranger stranger"),
     ]
     .into_iter()
@@ -123,8 +136,10 @@ pub(crate) fn example() -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
     link_images(&tools.workspace, &at("images"), &mut |line| println!("{line}")).unwrap();
-    fs::create_dir_all(at("skills/house-rules")).unwrap();
-    for name in ["agent.py", "skills/house-rules/SKILL.md"] {
+    for folder in ["tools", "prompts"] {
+        fs::create_dir_all(at("skills/house-rules").join(folder)).unwrap();
+    }
+    for name in ["agent.py", RULES, "skills/house-rules/prompts/system.md", ENTRY] {
         fs::copy(example.join(name), at(name)).unwrap();
     }
     dir
@@ -202,21 +217,32 @@ fn the_agent_repairs_the_project() {
     let [result, model, project] = after[..] else { panic!("{:?}", STEPS["after-page"]) };
     insta::assert_snapshot!([repair(), result].join("--\n"), @r#"
     task slug-1: The test of slug.js fails. Make it pass.
-    skill house-rules
+    skill house-rules loaded
     step 1: read_file slug.js: 128 characters
     step 2: read_file test.js: 551 characters
     step 3: write_file slug.js: written
     step 4: run_tests: 3 passed, 1 failed
     step 5: write_file slug.js: written
     step 6: run_tests: 4 passed, 0 failed
-    step 7: write_file ../CHANGES.md: error: ../CHANGES.md is outside of the project
-    step 8: write_file CHANGES.md: written
-    step 9: run_tests: 4 passed, 0 failed
+    step 7: changelog_entry: 81 characters
+    step 8: write_file ../CHANGES.md: error: ../CHANGES.md is outside of the project
+    step 9: write_file CHANGES.md: written
+    step 10: run_tests: 4 passed, 0 failed
     done
     --
     {"ok": true, "summary": "Only the first space of a title became a hyphen.", "changed": ["slug.js", "CHANGES.md"]}
     "#);
-    assert!(model.starts_with(ASKED), "{model}");
+    // The last line is about the second run, whose conversation continues that of the first.
+    insta::assert_snapshot!(model, @"
+    ready
+    asks for the files
+    proposes a repair
+    has seen the tests fail, and proposes another repair
+    has a line for the changes, and writes it
+    was refused a place, and takes the right one
+    has seen the tests pass
+    remembers its repair
+    ");
     assert_eq!(project, REPAIRED);
 }
 
@@ -225,7 +251,7 @@ fn the_agent_repairs_the_project() {
 fn the_recording_shows_what_happens() {
     let recording = include_str!("../../docs/assistant.svg");
     let lines: Vec<_> = repair().lines().filter(|it| it.starts_with("step ")).collect();
-    assert_eq!(lines.len(), 9);
+    assert_eq!(lines.len(), 10);
     for line in lines {
         assert!(
             recording.contains(line),
@@ -248,42 +274,47 @@ fn a_wrong_key_is_the_reason_of_a_failure() {
 
 #[test]
 #[ignore = "one of the longer boots"]
-fn a_request_that_is_not_allowed_is_the_reason_of_a_failure() {
-    assert_failed(
-        "denied",
-        "asking the model failed with the status 403: The box cannot use the service model: the service model does not allow \
-         POST /chat/completions; to allow it, add this to the service: allow \"POST /chat/completions\".",
-    );
-}
-
-#[test]
-#[ignore = "one of the longer boots"]
-fn a_model_that_dies_is_the_reason_of_a_failure() {
+fn a_skill_is_activated_while_the_agent_works_and_a_model_that_dies_is_the_reason_of_a_failure() {
+    println!("{}", STEPS["killed"].stderr);
     insta::assert_snapshot!(STEPS["killed"].stdout, @r#"
     boxlaunch: /tmp/killed/project is shared at /a3s/workspace, read-write
-    boxlaunch: /example/skills/house-rules is shared at /a3s/skills/house-rules, read-only
+    boxlaunch: /tmp/rules is shared at /a3s/skills/house-rules, read-only
     boxlaunch: the box reaches https://127.0.0.1:4180/v1 with the secret MODEL_KEY
     task slug-1: The test of slug.js fails. Make it pass.
-    skill house-rules
+    skill house-rules loaded
     step 1: read_file slug.js: 128 characters
     step 2: read_file test.js: 551 characters
     step 3: write_file slug.js: written
     step 4: run_tests: 3 passed, 1 failed
+    step 5: write_file slug.js: written
+    step 6: run_tests: 4 passed, 0 failed
+    step 7: write_file ../CHANGES.md: error: ../CHANGES.md is outside of the project
+    skill changes loaded
+    step 8: changelog_entry: 81 characters
+    step 9: write_file CHANGES.md: written
+    skill changes unloaded
     failed: asking the model failed with the status 502: The box cannot use the service model: the server disconnected.
     boxlaunch: the task has failed: the agent ended with the status 1
     exit 1
     --
-    {"ok": false, "error": "asking the model failed with the status 502: The box cannot use the service model: the server disconnected.", "changed": ["slug.js"]}
+    {"ok": false, "error": "asking the model failed with the status 502: The box cannot use the service model: the server disconnected.", "changed": ["slug.js", "CHANGES.md"]}
     --
     ready
     asks for the files
     proposes a repair
     has seen the tests fail, and proposes another repair
+    is offered the tool of a skill, and uses it
+    was refused a place, and takes the right one
+    has seen the tests pass
     --
+    --- /dev/null
+    +++ project/CHANGES.md
+    +- slug: only the first space of a title became a hyphen, and other signs stayed.
     --- /example/project/slug.js
     +++ project/slug.js
     -exports.slug = (title) => title.toLowerCase().replace(" ", "-");
-    +exports.slug = (title) => title.toLowerCase().replaceAll(" ", "-");
+    +exports.slug = (title) => title.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "");
+    CHANGES.md
     slug.js
     test.js
     "#);

@@ -57,6 +57,8 @@ fn a_first_boxfile() {
     let report = fits(&checkout, "init", &["init", "oci:images/agent"]);
     let images = json!([{ "component": "agent", "image": "oci:images/agent" }]);
     assert_eq!((&report["file"], &report["images"]), (&json!("Boxfile"), &images));
+    let report = fits(&checkout, "init", &["init", "--agent", "a3s-code", "--force"]);
+    assert_eq!(report["program"], "a3s-code");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a panic is how a test fails")]
 
+mod assistant;
 mod cat;
 #[path = "../build/checkout.rs"]
 #[allow(dead_code, reason = "the tests of the build use the rest")]

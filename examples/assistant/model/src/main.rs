@@ -3,7 +3,8 @@
 //! `assistant-model ADDRESS KEY_FILE` answers `POST /v1/chat/completions` over TLS for clients that send the key. Its certificate is
 //! that of the tests' servers, for 127.0.0.1. It prints `ready` when
 //! it listens, and then for each request the time in milliseconds since 1970 and the reason for its response. With `--stall` as
-//! a third argument it stops answering after the first report of failed tests. For example, tests use this to interrupt a task.
+//! a third argument, it answers a conversation in which tests have failed only when the file `answer` is in its working directory,
+//! and removes the file. Tests use this to change a box at a known point of its task, or to interrupt the task.
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a program for tests")]
 
@@ -13,13 +14,16 @@ mod shell;
 use std::fs;
 use std::net::SocketAddr;
 use std::thread;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use programmer::{Message, Turn};
+use programmer::{Message, Offered, Turn};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use test_server::{Identity, Reply, Request, Server, Step, length, reply};
+use test_server::{Identity, Reply, Request, Server, length, reply};
 
+/// The file that a stalled model waits for, and the time between two looks for it.
+const MAY_ANSWER: &str = "answer";
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 const PLACE: &str = "POST /v1/chat/completions ";
 
 /// The used fields of a [request](https://platform.openai.com/docs/api-reference/chat/create).
@@ -73,11 +77,11 @@ fn answer(key: &str, stalls: bool, request: &Request) -> Reply {
         Ok(question) => question,
         Err(error) => return refusal("400 Bad Request", &error.to_string()),
     };
-    let has_shell = question.tools.iter().any(|it| it.function.name == shell::TOOL);
-    let turn = programmer::next(&question.messages, has_shell);
+    let offered = Offered::new(question.tools.iter().map(|it| it.function.name.as_str()));
+    let turn = programmer::next(&question.messages, offered);
     say(turn.reason);
-    if stalls && turn.has_seen_failure {
-        return vec![Step::Hang];
+    while stalls && turn.has_seen_failure && fs::remove_file(MAY_ANSWER).is_err() {
+        thread::sleep(LOOK_AGAIN);
     }
     match question.stream {
         false => json_reply("200 OK", &completion(&question.model, &turn)),
@@ -129,6 +133,8 @@ fn say(line: &str) {
 
 #[cfg(test)]
 mod tests {
+    use test_server::Step;
+
     use super::*;
 
     fn ask(head: &str, body: &str) -> String {

@@ -16,6 +16,32 @@ const HASTY: &str = r#".replaceAll(" ", "-")"#;
 const RIGHT: &str = r#".replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "")"#;
 const CHANGE: &str =
     "- slug: only the first space of a title became a hyphen, and other signs stayed.\n";
+/// The tool of a skill that returns such a line, and its arguments.
+const ENTRY: &str = "changelog_entry";
+const PART: &str = "slug";
+const DESCRIBED: &str = "only the first space of a title became a hyphen, and other signs stayed";
+/// The agent begins its messages about skills with this. The other messages of the user are tasks.
+const NOTICE: &str = "The skill ";
+
+/// The tools of the agent that make a difference to the programmer. Without a shell, the agent has `read_file`, `write_file` and
+/// `run_tests`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Offered {
+    /// Whether the agent has a shell, and nothing else.
+    shell: bool,
+    /// Whether a skill has the tool [`ENTRY`].
+    entry: bool,
+}
+
+impl Offered {
+    /// Returns what the tools with these names are.
+    pub(crate) fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
+        names.into_iter().fold(Self::default(), |offered, name| Self {
+            shell: offered.shell || name == shell::TOOL,
+            entry: offered.entry || name == ENTRY,
+        })
+    }
+}
 
 /// A message of a conversation.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -50,7 +76,7 @@ struct Function {
 pub(crate) struct Turn {
     pub(crate) message: Message,
     pub(crate) reason: &'static str,
-    /// Whether the last run of the tests has failed.
+    /// Whether a run of the tests has failed.
     pub(crate) has_seen_failure: bool,
 }
 
@@ -73,15 +99,18 @@ impl Used {
 /// A call to make: the tool and its arguments.
 type Wanted = (&'static str, Value);
 
-/// Returns the next message of a conversation. The agent has a shell, or else the tools `read_file`, `write_file`
-/// and `run_tests`.
-pub(crate) fn next(messages: &[Message], has_shell: bool) -> Turn {
+/// Returns the next message of a conversation.
+pub(crate) fn next(messages: &[Message], offered: Offered) -> Turn {
     let used = used(messages);
-    let last_test = used.iter().rev().find(|it| it.tool == "run_tests");
-    let has_seen_failure = last_test.is_some_and(|it| !it.result.starts_with("exit status 0\n"));
-    let (reason, wanted, words) = choose(messages, &used, has_seen_failure);
+    let tests: Vec<_> = used.iter().filter(|it| it.tool == "run_tests").collect();
+    let has_failed = |it: &&Used| !it.result.starts_with("exit status 0\n");
+    let has_seen_failure = tests.iter().any(has_failed);
+    let (reason, wanted, words) = match is_next_task(messages) {
+        true => ("remembers its repair", vec![], "The repair of the task before covers this, too."),
+        false => choose(messages, &used, tests.last().is_some_and(has_failed), offered),
+    };
     let content = wanted.is_empty().then(|| words.to_owned());
-    let tool_calls = calls(&wanted, used.len(), has_shell);
+    let tool_calls = calls(&wanted, used.len(), offered.shell);
     let message = Message { role: "assistant".to_owned(), content, tool_calls, tool_call_id: None };
     Turn { message, reason, has_seen_failure }
 }
@@ -91,6 +120,7 @@ fn choose(
     messages: &[Message],
     used: &[Used],
     failed: bool,
+    offered: Offered,
 ) -> (&'static str, Vec<Wanted>, &'static str) {
     let Some(program) = result_of(used, "read_file", PROGRAM) else {
         return ("asks for the files", vec![read(PROGRAM), read(TEST)], "");
@@ -107,18 +137,45 @@ fn choose(
     if failed && !has_written(RIGHT) {
         let mut wanted = vec![write(PROGRAM, &repaired(RIGHT)), run_tests()];
         if rules_want_changes(messages) {
-            wanted.push(write(WRONG_CHANGES, CHANGE));
+            wanted.push(if offered.entry { entry() } else { write(WRONG_CHANGES, CHANGE) });
         }
         return ("has seen the tests fail, and proposes another repair", wanted, "");
     }
     if failed {
         return ("gives up", vec![], "I cannot repair it.");
     }
-    let refused = result_of(used, "write_file", WRONG_CHANGES).is_some_and(is_refused);
-    if refused && result_of(used, "write_file", CHANGES).is_none() {
-        return ("was refused a place, and takes the right one", vec![write(CHANGES, CHANGE)], "");
+    describe(used, offered).unwrap_or((
+        "has seen the tests pass",
+        vec![],
+        "Only the first space of a title became a hyphen.",
+    ))
+}
+
+/// Returns the step that is left of describing the repair. Returns `None` if there is none, or if no rule wants a description.
+fn describe(used: &[Used], offered: Offered) -> Option<(&'static str, Vec<Wanted>, &'static str)> {
+    let made = result_of(used, ENTRY, "");
+    let Some(wrong) = result_of(used, "write_file", WRONG_CHANGES) else {
+        let wanted = vec![write(WRONG_CHANGES, made?)];
+        return Some(("has a line for the changes, and writes it", wanted, ""));
+    };
+    if !is_refused(wrong) || result_of(used, "write_file", CHANGES).is_some() {
+        return None;
     }
-    ("has seen the tests pass", vec![], "Only the first space of a title became a hyphen.")
+    if offered.entry && made.is_none() {
+        return Some(("is offered the tool of a skill, and uses it", vec![entry()], ""));
+    }
+    let wanted = vec![write(CHANGES, made.unwrap_or(CHANGE))];
+    Some(("was refused a place, and takes the right one", wanted, ""))
+}
+
+/// Returns whether a task follows an earlier one, as in a session of the agent.
+fn is_next_task(messages: &[Message]) -> bool {
+    let is_task = |it: &Message| {
+        let is_notice = it.content.as_ref().is_some_and(|text| text.starts_with(NOTICE));
+        it.role == "user" && !is_notice
+    };
+    let is_answer = |it: &Message| it.role == "assistant" && it.tool_calls.is_empty();
+    messages.iter().any(is_answer) && messages.last().is_some_and(is_task)
 }
 
 fn is_refused(result: &str) -> bool {
@@ -166,6 +223,10 @@ fn run_tests() -> Wanted {
     ("run_tests", json!({}))
 }
 
+fn entry() -> Wanted {
+    (ENTRY, json!({ "part": PART, "mistake": DESCRIBED }))
+}
+
 /// Builds tool calls. `before` is the number of earlier calls, so that the new identifiers are unique in the conversation.
 fn calls(wanted: &[Wanted], before: usize, has_shell: bool) -> Vec<Call> {
     let function = |tool: &str, arguments: &Value| match has_shell {
@@ -196,20 +257,20 @@ mod tests {
 
     /// Plays a conversation to its end, and returns the reasons and the last message.
     fn play(rules: &str, result: impl Fn(&str, &Value) -> String) -> (Vec<&'static str>, String) {
-        converse(rules, false, |call| {
+        converse(rules, Offered::default(), |call| {
             result(&call.name, &serde_json::from_str(&call.arguments).unwrap())
         })
     }
 
     fn converse(
         rules: &str,
-        has_shell: bool,
+        offered: Offered,
         result: impl Fn(&Function) -> String,
     ) -> (Vec<&'static str>, String) {
         let mut messages = vec![text("system", rules), text("user", "Make it pass.")];
         let mut reasons = Vec::new();
         loop {
-            let Turn { message, reason, .. } = next(&messages, has_shell);
+            let Turn { message, reason, .. } = next(&messages, offered);
             reasons.push(reason);
             messages.push(message.clone());
             if message.tool_calls.is_empty() {
@@ -233,6 +294,7 @@ mod tests {
                 ("run_tests", _) if !is_right.get() => "exit status 1\n1 failed\n".to_owned(),
                 ("run_tests", _) => "exit status 0\n0 failed\n".to_owned(),
                 (_, Some(WRONG_CHANGES)) => "error: outside".to_owned(),
+                (ENTRY, _) => format!("- {PART}: {DESCRIBED}.\n"),
                 _ => "written".to_owned(),
             }
         }
@@ -263,6 +325,57 @@ mod tests {
     }
 
     #[test]
+    fn a_tool_of_a_skill_is_used() {
+        let with_tools = project();
+        let written = std::cell::RefCell::new(String::new());
+        let with_entry = |call: &Function| {
+            let arguments: Value = serde_json::from_str(&call.arguments).unwrap();
+            if arguments["path"] == CHANGES {
+                arguments["content"].as_str().unwrap().clone_into(&mut written.borrow_mut());
+            }
+            with_tools(&call.name, &arguments)
+        };
+        let offered = Offered::new(["read_file", ENTRY]);
+        let (reasons, _) = converse(RULES, offered, with_entry);
+        assert_eq!(
+            reasons[3..],
+            [
+                "has a line for the changes, and writes it",
+                "was refused a place, and takes the right one",
+                "has seen the tests pass",
+            ]
+        );
+        assert_eq!(written.into_inner(), CHANGE);
+    }
+
+    #[test]
+    fn a_tool_that_is_offered_late_is_used_too() {
+        let refused = |path: &str| {
+            Used::new("write_file", &json!({ "path": path }), "error: outside".to_owned())
+        };
+        let offered = Offered::new([ENTRY]);
+        let mut used = vec![refused(WRONG_CHANGES)];
+        assert_eq!(describe(&used, offered).unwrap().1, [entry()]);
+        used.push(Used::new(ENTRY, &json!({}), "- a: b.\n".to_owned()));
+        for offered in [offered, Offered::default()] {
+            assert_eq!(describe(&used, offered).unwrap().1, [write(CHANGES, "- a: b.\n")]);
+        }
+        used.push(refused(CHANGES));
+        assert_eq!(describe(&used, offered), None);
+    }
+
+    #[test]
+    fn the_next_task_of_a_session_is_not_done_again() {
+        let answer = text("assistant", "It was so.");
+        let mut messages = vec![text("system", RULES), text("user", "Make it pass."), answer];
+        messages.push(text("user", "The skill notes was loaded."));
+        assert_ne!(next(&messages, Offered::default()).reason, "remembers its repair");
+        messages.push(text("user", "Some titles have spaces."));
+        let turn = next(&messages, Offered::default());
+        assert_eq!((turn.reason, turn.message.tool_calls.len()), ("remembers its repair", 0));
+    }
+
+    #[test]
     fn an_agent_with_a_shell_is_led_to_the_same_end() {
         let with_tools = project();
         let in_shell = |call: &Function| {
@@ -273,7 +386,8 @@ mod tests {
             let output = answer.trim_start_matches("error: ");
             json!({ "output": output, "metadata": { "exit_code": i32::from(failed) } }).to_string()
         };
-        assert_eq!(converse(RULES, true, in_shell), play(RULES, project()));
+        let offered = Offered::new([shell::TOOL]);
+        assert_eq!(converse(RULES, offered, in_shell), play(RULES, project()));
     }
 
     #[test]
