@@ -21,7 +21,7 @@
 //! `peers --ask-agent` runs in a box. It asks the agent of `SSH_AUTH_SOCK` for its keys and for signatures, and to remove all keys, and
 //! prints the answers.
 //!
-//! `peers --serve-models PORT` has the APIs of three models with TLS at 127.0.0.1. It prints each request line, and the keys that the
+//! `peers --serve-models PORT` has the APIs of models with TLS at 127.0.0.1. It prints each request line, and the keys that the
 //! request has.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a program for tests")]
 

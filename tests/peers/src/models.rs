@@ -1,5 +1,5 @@
 //! The APIs of models, as the agents of examples/agents use them. Each answers every request with the same sentence, as a stream of
-//! [server-sent events](https://html.spec.whatwg.org/multipage/server-sent-events.html).
+//! [server-sent events](https://html.spec.whatwg.org/multipage/server-sent-events.html) or, if a chat is asked for none, as one object.
 
 use std::net::Ipv4Addr;
 use std::thread;
@@ -8,6 +8,8 @@ use test_server::{Identity, Reply, Request, Server, length, reply};
 
 /// The headers that can have the key of an API.
 const CREDENTIALS: [&str; 3] = ["authorization", "x-api-key", "x-goog-api-key"];
+/// The header of a stream of events.
+const EVENTS: &str = "Content-Type: text/event-stream";
 
 /// [Anthropic's messages](https://docs.anthropic.com/en/docs/build-with-claude/streaming).
 const MESSAGES: &str = r#"event: message_start
@@ -53,6 +55,18 @@ data: {"type":"response.completed","response":{"id":"resp_1","object":"response"
 
 "#;
 
+/// [OpenAI's chat completions](https://platform.openai.com/docs/api-reference/chat-streaming).
+const CHUNKS: &str = r#"data: {"id":"chat_1","object":"chat.completion.chunk","created":1,"model":"example","choices":[{"index":0,"delta":{"role":"assistant","content":"Hello from the model."},"finish_reason":null}]}
+
+data: {"id":"chat_1","object":"chat.completion.chunk","created":1,"model":"example","choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":5,"total_tokens":6}}
+
+data: [DONE]
+
+"#;
+
+/// The same as one object, for a request without a stream.
+const COMPLETION: &str = r#"{"id":"chat_1","object":"chat.completion","created":1,"model":"example","choices":[{"index":0,"message":{"role":"assistant","content":"Hello from the model."},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":5,"total_tokens":6}}"#;
+
 /// Serves the APIs until the process is killed.
 pub(crate) fn serve(port: u16) {
     let _server = Server::start_at((Ipv4Addr::LOCALHOST, port).into(), Identity::Valid, |_| answer);
@@ -68,11 +82,14 @@ fn answer(request: &Request) -> Reply {
     let credentials: String = CREDENTIALS.into_iter().filter_map(credential).collect();
     println!("{} {}{credentials}", request.method(), request.path());
     let path = request.path().split('?').next().unwrap_or_default();
-    let events = match path {
-        "/v1/messages" => MESSAGES,
-        "/v1/responses" => RESPONSES,
-        _ if path.ends_with(":streamGenerateContent") => CONTENTS,
+    let is_stream = request.body.contains("\"stream\":true");
+    let (kind, text) = match path {
+        "/v1/messages" => (EVENTS, MESSAGES),
+        "/v1/responses" => (EVENTS, RESPONSES),
+        "/v1/chat/completions" if is_stream => (EVENTS, CHUNKS),
+        "/v1/chat/completions" => ("Content-Type: application/json", COMPLETION),
+        _ if path.ends_with(":streamGenerateContent") => (EVENTS, CONTENTS),
         _ => return reply("404 Not Found", &["Content-Length: 0"], b""),
     };
-    reply("200 OK", &["Content-Type: text/event-stream", &length(events.len())], events.as_bytes())
+    reply("200 OK", &[kind, &length(text.len())], text.as_bytes())
 }
