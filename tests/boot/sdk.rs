@@ -22,6 +22,13 @@ const CLASSES: [&str; 4] = ["Page", "Lifecycle", "Work", "Examples"];
 const TYPESCRIPT: &str = include_str!("../../sdk/typescript/tests/live.ts");
 const NODE: &str = "TypeScript";
 
+/// The policy of a box that asks, and a skill that it gets from the host.
+const ASKING: &str = r#"skill "hot" path="hot" mode="mount"
+sandbox "default" fallback="warn" ask-timeout="60s" {
+    ask "echo *"
+}
+"#;
+
 /// Returns the Boxfile of a box with two components: a shell, and Node for the project of examples/assistant.
 fn workshop(images: &DebianImages) -> String {
     let (python, node) = (images.agent.display(), images.business.display());
@@ -41,6 +48,8 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     testbed::hello::write_images(&tools.programs.hello_agent, &at("images")).unwrap();
     fs::write(at("agent.sh"), blocks(TASKS, "sh").join("\n") + "\n").unwrap();
     fs::copy(&tools.programs.example_agent, at("echo")).unwrap();
+    fs::create_dir(at("hot")).unwrap();
+    fs::write(at("hot/SKILL.md"), "---\nname: hot\ndescription: Is replaced.\n---\n").unwrap();
     let page = blocks(PAGE, "kdl").join("\n");
     assert!(page.contains(IMAGE), "{page}");
     let sandbox = page.replace(IMAGE, &format!("oci:{}", images.agent.display()));
@@ -52,6 +61,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     for (name, text) in [
         ("sandbox", sandbox),
         ("plain", sleeping("plain") + "secret \"KEY\"\n"),
+        ("asking", sleeping("asking").replace("32MiB", "64MiB") + ASKING),
         ("counter", counter),
         ("echo", echo_boxfile()),
         ("workshop", workshop(&images)),

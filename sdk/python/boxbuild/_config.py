@@ -25,7 +25,8 @@ class BoxConfig:
         env: Variables that the Boxfile declares for launch; `agent/NAME` is for one component.
         secrets: The values of declared secrets: text, or a `Path` of a file. They are on no command line.
         shares: Directories, files and sockets of the host: `HOST:GUEST`, `HOST:GUEST:rw`, or `NAME=HOST` for a declared one.
-        skills: The directories of skills that the Boxfile declares with `mode="mount"`, by name.
+        skills: The directories of skills that the Boxfile declares with `mode="mount"`, by name. For a directory of skills:
+            `options=["--skills", DIR]`.
         volumes: Volumes as `NAME:/PATH`.
         ports: Ports to publish: a number is the port in the box, which gets a free port of the host; or `HOST:GUEST[/COMPONENT]`.
         network: `none`, `box` (the rules of the box) or `shared`.

@@ -295,7 +295,7 @@ class SkillNotFoundError(BoxbuildError):
 
 
 class SkillFixedError(BoxbuildError):
-    """The skill is part of the box, and does not change while that runs."""
+    """The box has the skill from its start, and neither replaces nor unloads it."""
 
     code = "skill-fixed"
 

@@ -28,6 +28,8 @@ class Result:
         disk_full: Whether the command has failed, and the disk of the component is full.
         stdout_bytes: The output with all its bytes.
         stderr_bytes: The same of the standard error.
+        sandbox: How the policy of the box (`sandbox` in its Boxfile) applied to the command: its `state`, the policy, and what was
+            `denied`. `None` if no policy applies to the command.
     """
 
     argv: List[str]
@@ -42,6 +44,7 @@ class Result:
     disk_full: bool
     stdout_bytes: bytes
     stderr_bytes: bytes
+    sandbox: Optional[schema.CommandSandbox] = None
 
     @classmethod
     def of(cls, report: schema.Exec) -> Result:
@@ -59,6 +62,7 @@ class Result:
             disk_full=report["disk_full"],
             stdout_bytes=_bytes(report["stdout"], report.get("stdout_base64")),
             stderr_bytes=_bytes(report["stderr"], report.get("stderr_base64")),
+            sandbox=report.get("sandbox"),
         )
 
     @property

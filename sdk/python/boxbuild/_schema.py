@@ -259,6 +259,8 @@ class Init(TypedDict):
     name: str
     #: The path of the Boxfile that was written
     file: str
+    #: The path of the program that was written beside the Boxfile; absent if the agent has none
+    program: NotRequired[str]
     images: List[InitImage]
 
 
@@ -1661,7 +1663,7 @@ class Record(TypedDict):
     components: List[Component]
     #: The components that declare a health check
     checked: List[Component]
-    #: The skills that are part of the box, sorted by name
+    #: The skills that the box has from its start, sorted by name: those of its plan, and those of --skills
     skills: List[Skill]
     #: The HTTP APIs that the box reaches through the host
     services: List[RecordService]
@@ -1695,9 +1697,11 @@ class Record(TypedDict):
     memory_limits: Dict[str, int]
     #: The components in which the kernel's out-of-memory killer has ended a process
     oom_killed: List[Component]
-    #: The reason why the box ended; null if its agent ended, if a user stopped the box, or if it has not
-    #: ended
+    #: The reason why the box ended; null if its agent ended, if a user or a rule of the run stopped the box,
+    #: or if it has not ended
     error: Optional[str]
+    #: The rule of the run that stopped the box: `idle` for --idle; absent for every other end
+    stopped_by: NotRequired[Literal["idle"]]
     #: Whether the record is removed when the box ends (`--rm`)
     remove: bool
     #: The layers of the jail that the host does not support
@@ -2311,9 +2315,11 @@ Event = TypedDict(
         "box": "Sha256",
         #: The exit status of the agent or of the business application; null if the event has none
         "status": "Optional[int]",
-        #: The reason why the box ended; null for other events, if the agent ended, or if a user stopped the
-        #: box
+        #: The reason why the box ended; null for other events, if the agent ended, or if a user or a rule of
+        #: the run stopped the box
         "error": "Optional[str]",
+        #: The rule of the run that stopped the box: `idle` for --idle; absent for every other end
+        "stopped_by": "NotRequired[Literal[\"idle\"]]",
         #: The digest of the box that was replaced, if the event is `updated`; else absent
         "from": "NotRequired[Sha256]",
         "connection": "NotRequired[Decision]",

@@ -15,9 +15,10 @@ import sys
 import tempfile
 import time
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
-from typing import Callable, List
+from typing import Callable, Dict, List
 from unittest import mock
 
 import boxbuild
@@ -53,6 +54,22 @@ def example(name: str) -> ModuleType:
 def no_box() -> bool:
     """Returns whether no box has a record."""
     return boxbuild.list_boxes(all=True) == []
+
+
+def answers(box: Box) -> List[str]:
+    """Approves the command that ends with `yes`, denies others, and returns their last words when the box has ended."""
+    answered: Dict[int, str] = {}
+    for report in box.follow_approvals():
+        for question in report["questions"]:
+            number, word = question["question"], question["argv"][-1]
+            if number in answered:
+                continue
+            if word == "yes":
+                box.approve(number)
+            else:
+                box.deny(number)
+            answered[number] = word
+    return list(answered.values())
 
 
 async def opened(project: str) -> aio.Environment:
@@ -215,6 +232,22 @@ class Work(Scratch):
             box.skills.unload("notes")
             with self.assertRaises(boxbuild.SkillNotFoundError):
                 box.skills.unload("notes")
+
+    def test_a_policy_asks_and_a_skill_is_of_the_host(self) -> None:
+        Path("hot").mkdir()
+        Path("hot/SKILL.md").write_text("---\nname: hot\ndescription: Is of the host.\n---\n")
+        config = BoxConfig(str(BOXES / "asking"), skills={"hot": os.path.realpath("hot")})
+        with ThreadPoolExecutor(1) as pool:
+            with boxbuild.create_box(config) as box:
+                self.assertIn("Is of the host.", box.exec(["cat", "/a3s/skills/hot/SKILL.md"]).stdout)
+                answered = pool.submit(answers, box)
+                self.assertEqual(box.exec(["echo", "yes"]).stdout, "yes\n")
+                denied = box.exec(["echo", "no"])
+            self.assertEqual(answered.result(), ["yes", "no"])
+        assert denied.sandbox
+        self.assertEqual((denied.status, denied.sandbox["state"], denied.sandbox["preset"]), (126, "not-started", "default"))
+        expected = [{"kind": "process", "subject": "echo no", "rule": "echo *", "reason": "person: the Boxfile asks for it"}]
+        self.assertEqual(denied.sandbox["denied"], expected)
 
     def test_a_directory_is_watched(self) -> None:
         async def watched() -> List[FileChange]:

@@ -15,6 +15,16 @@ EXEC: Dict[str, Any] = {
     "stderr": "no\nluck\n",
     "truncated": False,
 }
+SANDBOX: Dict[str, Any] = {
+    "state": "not-started",
+    "preset": "default",
+    "writable": ["/tmp", "/work"],
+    "deny_read": [],
+    "deny_write": ["/work/deploy"],
+    "network": True,
+    "max_output_bytes": 10000000,
+    "denied": [{"kind": "process", "subject": "git push", "rule": "git-write", "reason": "person: it transfers commits"}],
+}
 FAILURE: Dict[str, Any] = {
     "errors": [
         {"severity": "warning", "message": "an old kernel", "help": None, "labels": []},
@@ -59,6 +69,7 @@ def listing(names: List[str]) -> Dict[str, Any]:
 #: The definition of each object.
 DEFINITIONS = {
     "exec": EXEC,
+    "command-sandbox": SANDBOX,
     "failure": FAILURE,
     "named": NAMED,
     "health": HEALTH,

@@ -69,6 +69,11 @@ class Answers(unittest.TestCase):
             result.check()
         self.assertEqual(str(raised.exception), "`sh -c cat; exit 3` has ended with the status 3: luck")
 
+    def test_a_result_under_a_policy(self) -> None:
+        self.assertIsNone(Result.of(recorded.EXEC).sandbox)  # type: ignore[arg-type]
+        fenced = Result.of({**recorded.EXEC, "status": 126, "sandbox": recorded.SANDBOX})  # type: ignore[typeddict-item]
+        self.assertEqual(fenced.sandbox, recorded.SANDBOX)
+
     def test_the_first_error_is_the_exception(self) -> None:
         error = failed(recorded.FAILURE)
         self.assertIs(type(error), boxbuild.NameNotFoundError)

@@ -17,7 +17,10 @@ export interface BoxOptions {
   secrets?: Readonly<Record<string, string | { file: string }>> | undefined;
   /** Directories, files and sockets of the host: `HOST:GUEST`, `HOST:GUEST:rw`, or `NAME=HOST` for a declared one. */
   shares?: readonly string[] | undefined;
-  /** The directories of skills that the Boxfile declares with `mode="mount"`, by name. */
+  /**
+   * The directories of skills that the Boxfile declares with `mode="mount"`, by name. For a directory of skills:
+   * `options: ["--skills", DIR]`.
+   */
   skills?: Readonly<Record<string, string>> | undefined;
   /** Volumes as `NAME:/PATH`. */
   volumes?: readonly string[] | undefined;

@@ -244,7 +244,7 @@ export class SkillNotFoundError extends BoxbuildError {
   static override readonly code: string = "skill-not-found";
 }
 
-/** The skill is part of the box, and does not change while that runs. */
+/** The box has the skill from its start, and neither replaces nor unloads it. */
 export class SkillFixedError extends BoxbuildError {
   static override readonly code: string = "skill-fixed";
 }

@@ -31,6 +31,11 @@ export class Result {
   readonly stdoutBytes: Buffer;
   /** The same of the standard error. */
   readonly stderrBytes: Buffer;
+  /**
+   * How the policy of the box (`sandbox` in its Boxfile) applied to the command: its `state`, the policy, and what was `denied`.
+   * `undefined` if no policy applies to the command.
+   */
+  readonly sandbox: schema.CommandSandbox | undefined;
 
   /** Makes the result of the object that `boxlaunch exec --json` prints. */
   constructor(report: schema.Exec) {
@@ -46,6 +51,7 @@ export class Result {
     this.diskFull = report.disk_full;
     this.stdoutBytes = bytes(report.stdout, report.stdout_base64);
     this.stderrBytes = bytes(report.stderr, report.stderr_base64);
+    this.sandbox = report.sandbox;
   }
 
   /** Whether the status is 0. */

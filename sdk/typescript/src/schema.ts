@@ -241,6 +241,8 @@ export interface Init {
   name: string;
   /** The path of the Boxfile that was written */
   file: string;
+  /** The path of the program that was written beside the Boxfile; absent if the agent has none */
+  program?: string;
   images: InitImage[];
 }
 
@@ -1573,7 +1575,7 @@ export interface Record {
   components: Component[];
   /** The components that declare a health check */
   checked: Component[];
-  /** The skills that are part of the box, sorted by name */
+  /** The skills that the box has from its start, sorted by name: those of its plan, and those of --skills */
   skills: Skill[];
   /** The HTTP APIs that the box reaches through the host */
   services: RecordService[];
@@ -1610,10 +1612,12 @@ export interface Record {
   /** The components in which the kernel's out-of-memory killer has ended a process */
   oom_killed: Component[];
   /**
-   * The reason why the box ended; null if its agent ended, if a user stopped the box, or if it has not
-   * ended
+   * The reason why the box ended; null if its agent ended, if a user or a rule of the run stopped the
+   * box, or if it has not ended
    */
   error: string | null;
+  /** The rule of the run that stopped the box: `idle` for --idle; absent for every other end */
+  stopped_by?: "idle";
   /** Whether the record is removed when the box ends (`--rm`) */
   remove: boolean;
   /** The layers of the jail that the host does not support */
@@ -2228,8 +2232,13 @@ export interface Event {
   box: Sha256;
   /** The exit status of the agent or of the business application; null if the event has none */
   status: number | null;
-  /** The reason why the box ended; null for other events, if the agent ended, or if a user stopped the box */
+  /**
+   * The reason why the box ended; null for other events, if the agent ended, or if a user or a rule of
+   * the run stopped the box
+   */
   error: string | null;
+  /** The rule of the run that stopped the box: `idle` for --idle; absent for every other end */
+  stopped_by?: "idle";
   /** The digest of the box that was replaced, if the event is `updated`; else absent */
   from?: Sha256;
   connection?: Decision;

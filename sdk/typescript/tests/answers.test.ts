@@ -34,6 +34,12 @@ test("a result", () => {
   assert.throws(() => result.check(), (error) => error instanceof boxbuild.CommandError && error.message === message);
 });
 
+test("a result under a policy", () => {
+  assert.equal(new boxbuild.Result(recorded.EXEC).sandbox, undefined);
+  const fenced = new boxbuild.Result({ ...recorded.EXEC, status: 126, sandbox: recorded.SANDBOX });
+  assert.deepEqual(fenced.sandbox, recorded.SANDBOX);
+});
+
 test("the first error is the exception", () => {
   const error = failed(1, JSON.stringify(recorded.FAILURE));
   assert.equal(error.constructor, boxbuild.NameNotFoundError);

@@ -7,7 +7,7 @@
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { cpSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, test, type TestContext } from "node:test";
@@ -51,6 +51,19 @@ async function startModel(test: TestContext, folder: string): Promise<void> {
   const model = spawn("assistant-model", ["127.0.0.1:4180", join(folder, "key")]);
   test.after(() => model.kill());
   await once(model.stdout, "data");
+}
+
+/** Approves the command that ends with `yes`, denies others, and returns their last words when the box has ended. */
+async function answers(box: boxbuild.Box): Promise<string[]> {
+  const answered = new Map<number, string>();
+  for await (const { questions } of box.followApprovals()) {
+    for (const { question, argv } of questions.filter((it) => !answered.has(it.question))) {
+      const word = argv.at(-1)!;
+      await (word === "yes" ? box.approve(question) : box.deny(question));
+      answered.set(question, word);
+    }
+  }
+  return [...answered.values()];
 }
 
 /** With this argument, this script starts a box and is killed. */
@@ -123,6 +136,21 @@ test("work in a box", async (test) => {
   await box.close();
   assert.deepEqual(await following, []);
   await assert.rejects(box.exec(["true"]), boxbuild.NameNotFoundError);
+});
+
+test("a policy asks, and a skill is of the host", async (test) => {
+  const hot = join(scratch(test), "hot");
+  mkdirSync(hot);
+  writeFileSync(join(hot, "SKILL.md"), "---\nname: hot\ndescription: Is of the host.\n---\n");
+  await using box = await boxbuild.createBox({ box: join(BOXES, "asking"), skills: { hot } });
+  assert.match((await box.exec(["cat", "/a3s/skills/hot/SKILL.md"])).stdout, /Is of the host\./);
+  const answered = answers(box);
+  assert.equal((await box.exec(["echo", "yes"])).stdout, "yes\n");
+  const { status, sandbox } = await box.exec(["echo", "no"]);
+  assert.deepEqual([status, sandbox?.state, sandbox?.preset], [126, "not-started", "default"]);
+  assert.deepEqual(sandbox?.denied, [{ kind: "process", subject: "echo no", rule: "echo *", reason: "person: the Boxfile asks for it" }]);
+  await box.close();
+  assert.deepEqual(await answered, ["yes", "no"]);
 });
 
 test("an agent with an interface, a task, and a command in a new box", async () => {

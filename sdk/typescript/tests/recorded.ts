@@ -17,6 +17,16 @@ export const EXEC: schema.Exec = {
   stderr: "no\nluck\n",
   truncated: false,
 };
+export const SANDBOX: schema.CommandSandbox = {
+  state: "not-started",
+  preset: "default",
+  writable: ["/tmp", "/work"],
+  deny_read: [],
+  deny_write: ["/work/deploy"],
+  network: true,
+  max_output_bytes: 10000000,
+  denied: [{ kind: "process", subject: "git push", rule: "git-write", reason: "person: it transfers commits" }],
+};
 export const WARNING: schema.Warning = { severity: "warning", message: "an old kernel", help: null, labels: [] };
 export const ERROR: schema.Error = {
   severity: "error",
