@@ -22,6 +22,34 @@ const ANSWER: &str = "#!/bin/sh\nprintf 'HTTP/1.1 400 Bad Request\\r\\n\\r\\n'; 
 /// An agent that answers the health check of `opencode serve`, `GET /global/health` on port 4096.
 const OPENCODE: &str = "file \"health\" to=\"/www/global/health\"\n    \
     entrypoint \"/bin/httpd\" \"-f\" \"-p\" \"127.0.0.1:4096\" \"-h\" \"/www\"";
+/// The agent in Python with the standard health check of gRPC for its service `echo`, too: it is not serving while the file `/tmp/ill`
+/// exists. The messages are bytes: the name of the service is the first field of the request, and the status is that of the answer.
+const STANDARD: &str = r#"
+import os
+from concurrent import futures
+
+import grpc
+import server
+
+
+def check(request, context):
+    if request != b"\x0a\x04echo":
+        context.abort(grpc.StatusCode.NOT_FOUND, "there is no such service")
+    return b"\x08\x02" if os.path.exists("/tmp/ill") else b"\x08\x01"
+
+
+health = {"Check": grpc.unary_unary_rpc_method_handler(check)}
+agent = grpc.server(futures.ThreadPoolExecutor(max_workers=16))
+for service, methods in (server.SERVICE, server.METHODS), ("grpc.health.v1.Health", health):
+    agent.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, methods),))
+agent.add_insecure_port("127.0.0.1:4088")
+agent.start()
+agent.wait_for_termination()
+"#;
+/// Declares [`STANDARD`] as the agent of the image, which has the messages and the program `server.py` in `/agent`.
+const PYTHON: &str = "file \"standard.py\" to=\"/standard.py\"\n    \
+    entrypoint \"/bin/sh\" \"-c\" \"protoc --proto_path=/agent --python_out=/tmp /agent/code_agent.proto && PYTHONPATH=/tmp:/agent exec python3 /standard.py\"\n    \
+    health \"grpc\" service=\"echo\"";
 /// Runs all `boxlaunch agent` commands with an agent that echoes, also with an unknown session.
 const ECHO: &str = r#"
 boxlaunch run -q -d --name $box /$box || exit
@@ -55,7 +83,9 @@ boxlaunch agent session cancel talk review; echo "exit $?"
 boxlaunch agent session list talk; boxlaunch agent session list --json talk >/out/sessions
 boxlaunch agent session close talk review; boxlaunch agent session ls talk
 until grep review /out/events | grep -q session-destroyed; do sleep 0.2; done
-kill $events; boxlaunch rm -f talk >/dev/null
+kill $events
+{ boxlaunch health talk; boxlaunch exec --in agent talk touch /tmp/ill; boxlaunch health talk; boxlaunch inspect /python | grep 'health '; } >/out/standard
+boxlaunch rm -f talk >/dev/null
 "#;
 /// Prints the health, the port and the health check of two agents whose kind sets the port and the check.
 const KINDS: &str = r#"
@@ -100,12 +130,13 @@ static STEPS: LazyLock<Ran> = LazyLock::new(|| {
     let images = dir.path().join("images");
     testbed::hello::write_images(&tools.programs.hello_agent, &images).unwrap();
     fs::write(dir.path().join("answer"), ANSWER).unwrap();
+    fs::write(dir.path().join("standard.py"), STANDARD).unwrap();
     fs::write(dir.path().join("health"), "{\"healthy\":true}").unwrap();
     fs::copy(&tools.programs.example_agent, dir.path().join("echo")).unwrap();
     let mut host = tools.host.clone().memory(2048);
     for (name, text) in [
         ("rust", echo_boxfile()),
-        ("python", boxfile(("python", "a3s_code"), &python, "", 256)),
+        ("python", boxfile(("python", "a3s_code"), &python, PYTHON, 256)),
         ("http", boxfile(("http", "oci_image"), &images.join("business"), HTTP, 64)),
         ("silent", boxfile(("silent", "oci_image"), &images.join("business"), SILENT, 64)),
         ("opencode", boxfile(("opencode", "opencode"), &images.join("business"), OPENCODE, 64)),
@@ -296,6 +327,17 @@ fn a_kind_has_its_port_and_its_health_check() {
     healthy
       health      HealthCheck of an A3S agent on port 4088
     rust-kind
+    ");
+}
+
+#[test]
+#[ignore = "one of the longer boots"]
+fn the_standard_health_check_of_grpc_names_its_service_and_reads_the_status() {
+    let seen = String::from_utf8_lossy(&STEPS.1[Path::new("standard")]).into_owned();
+    insta::assert_snapshot!(seen, @"
+    healthy
+    unhealthy: port 4088: its status is NOT_SERVING
+      health      the health check of gRPC for echo on port 4088
     ");
 }
 

@@ -13,6 +13,10 @@ const UNTIL: &str = "until boxlaunch approvals asks | grep -q";
 const APPROVE: &str =
     "boxlaunch approve asks $(boxlaunch approvals asks | sed 1d | head -n 1 | cut -d\" \" -f1)";
 
+/// Changes the permissions of a file, about which only the preset of the other box asks.
+const DEVELOPMENT: &str = "boxlaunch exec hasty touch /tmp/file
+boxlaunch exec --json hasty chmod 600 /tmp/file; boxlaunch check-command --json /asks -- chmod 600 /tmp/file";
+
 /// Returns a script that runs `command` beside the lines of `meanwhile`, once the box asks about it. It prints the output of the
 /// command, its standard error and its status at the end.
 fn beside(command: &str, asked: &str, meanwhile: &str) -> String {
@@ -28,9 +32,9 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let tools = tools();
     let dir = tempfile::tempdir().unwrap();
     hello_checkout(dir.path());
-    let made = |name: &str, timeout: &str| {
+    let made = |name: &str, preset: &str, timeout: &str| {
         let policy = format!(
-            "sandbox \"ci\" fallback=\"warn\" ask-timeout=\"{timeout}\" {{\n    ask \"echo *\"\n    forbid \"ls *\"\n}}\n"
+            "sandbox \"{preset}\" fallback=\"warn\" ask-timeout=\"{timeout}\" {{\n    ask \"echo *\"\n    forbid \"ls *\"\n}}\n"
         );
         let text = sleeping(name).replace("pids=32", "pids=200").replace("32MiB", "64MiB");
         let (boxfile, bundle) = (dir.path().join("Boxfile"), dir.path().join(name));
@@ -38,7 +42,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         bake(&boxfile, &tools.programs.box_init, &bundle);
         bundle
     };
-    let (asks, hasty) = (made("asks", "90s"), made("hasty", "2s"));
+    let (asks, hasty) = (made("asks", "ci", "90s"), made("hasty", "development", "2s"));
     let agent = "boxlaunch exec -e PATH=/a3s/bin:/bin --in agent asks --";
     Scenario::default()
         .step("run", "boxlaunch run -d --name asks /asks")
@@ -110,6 +114,7 @@ sleep 1; boxlaunch approvals asks | sed 1d | wc -l; boxlaunch stop asks; wait"
         .script(20, "foreground", "boxlaunch run /hasty -- echo eight </dev/null; echo status $?")
         .step("hasty", "boxlaunch run -d --name hasty /hasty")
         .script(20, "late", "boxlaunch exec hasty echo nine; echo status $?; boxlaunch approvals hasty")
+        .script(20, "development", DEVELOPMENT)
         .script(10, "end", "boxlaunch stop hasty")
         .start(&tools.host.clone().disk(asks, "/asks").disk(hasty, "/hasty"))
 });
@@ -179,6 +184,19 @@ fn what_is_forbidden_is_not_asked_about() {
     assert!(refused.contains("forbidden by the policy (ls *)"), "{refused}");
     shows("agent-forbidden", &["status 126\n"]);
     assert!(step("agent-forbidden").stderr.contains("forbidden by the policy (ls *)"));
+}
+
+#[test]
+#[ignore = "one of the longer boots"]
+fn the_preset_for_development_asks_less() {
+    let lines = step("development").stdout.lines();
+    let reports: Vec<serde_json::Value> =
+        lines.map(|it| serde_json::from_str(it).unwrap()).collect();
+    let [result, decision] = &reports[..] else { panic!("{reports:?}") };
+    assert_eq!(result["status"], 0, "{result}");
+    assert_eq!(result["sandbox"]["preset"], "development", "{result}");
+    assert_eq!(decision["decision"], "ask", "{decision}");
+    assert_eq!(decision["rule"], "file-permission", "{decision}");
 }
 
 #[test]

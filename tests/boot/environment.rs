@@ -23,8 +23,9 @@ boxlaunch exec -u 0 . -- sh -c 'echo installed >/x; echo kept >/data/x; sync'; b
 boxlaunch exec . cat /x /data/x; boxlaunch reset; boxlaunch exec . cat /x /data/x
 boxlaunch volume ls | tr -s ' ' | cut -d' ' -f1; boxlaunch rm -f page-4a05; boxlaunch rm --all; boxlaunch rm; boxlaunch rm -f --all-data; ls; boxlaunch volume ls; boxlaunch ps -a -n
 "#;
-/// A box that asks for more is not started, and options are taken once.
+/// A project does not get another box that has its name. A box that asks for more is not started, and options are taken once.
 const ASKED: &str = r#"
+boxlaunch run -q -d --name page-4a05 /small; boxlaunch up -q --box /small; boxlaunch rm -f page-4a05
 boxlaunch up -q --box /small -p 8080:80; boxlaunch up -q -m 300m; boxlaunch up --forget; boxlaunch network . | head -n 1; boxlaunch down
 boxlaunch up -q -m 300m; boxlaunch up -q --box /netted; boxlaunch up -q --box /other; boxlaunch port . | grep -c 8080; boxlaunch down
 boxlaunch up -q --box /netted --accept; boxlaunch port . | grep -c 8080; boxlaunch network . | grep allow; boxlaunch down

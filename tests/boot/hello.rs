@@ -32,7 +32,7 @@ const MOUNT: &str = "grep -w tmpfs /proc/filesystems; ls -d /root && mount -t tm
     grep mounted /proc/mounts";
 /// Tries to get out of the component, and to change its limits.
 const ESCAPE: &str = "mknod /tmp/vda b 254 0; head -c 1 /tmp/vda; \
-    echo 1 >/sys/fs/cgroup/pids.max; hostname stolen; hostname; ls /proc/1/root/roots /roots; \
+    echo 1 >/sys/fs/cgroup/pids.max; echo 1 >/sys/block/vda/queue/read_ahead_kb; mkdir /sys/made; hostname stolen; hostname; ls /proc/1/root/roots /roots; \
     chroot / true && echo chrooted; unshare -Ur true && echo unshared; \
     grep -E '^(NoNewPrivs|Cap)' /proc/self/status";
 /// Replaces `/dev/null` by a link to the memory of the component's first process.
@@ -206,7 +206,9 @@ fn a_component_cannot_mount_or_leave() {
         assert!(lines.contains(&line.as_str()), "{line} is missing: {escape:?}");
     }
     let errors = &escape.stderr;
-    for refused in ["mknod:", "pids.max", "hostname:", "/roots"] {
+    let settings = "/sys/block/vda/queue/read_ahead_kb: Read-only file system";
+    let made = "'/sys/made': Read-only file system";
+    for refused in ["mknod:", "pids.max", settings, made, "hostname:", "/roots"] {
         assert!(errors.contains(refused), "{refused} was not refused: {errors}");
     }
     // EPERM is from the seccomp filter. The kernel would return ENOSPC, because it allows no user namespaces.

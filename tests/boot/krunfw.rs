@@ -5,7 +5,7 @@ use std::fs;
 use testbed::prerequisites::kernel_bundle;
 use testbed::promises::{HELLO_JAIL, KRUNFW_START};
 
-use crate::scenario::{Scenario, assert_ready, bake_with, hello_checkout, tools};
+use crate::scenario::{Scenario, assert_ready, bake_with, hello_checkout, sleeping, tools};
 
 /// Prints the kernel's release. The `ls` fails, because only the lean kernel has `/proc/config.gz`.
 const LOOK: &str = "uname -r; ls /proc/config.gz";
@@ -24,12 +24,22 @@ fn the_hello_box_starts_with_the_kernel_of_libkrunfw() {
     fs::write(&boxfile, hello_checkout(dir.path())).unwrap();
     let kernel = kernel_bundle(&tools.workspace, None, &mut |line| println!("{line}")).unwrap();
     bake_with(&kernel, &boxfile, &tools.programs.box_init, &bundle);
+    let warned = dir.path().join("warned.box");
+    let policy = "sandbox \"default\" fallback=\"warn\"\n";
+    fs::write(&boxfile, sleeping("warned") + policy).unwrap();
+    bake_with(&kernel, &boxfile, &tools.programs.box_init, &warned);
     let steps = Scenario::default()
         .step("verify", "boxlaunch verify /hello")
         .run("look", "/hello", LOOK)
         .script(20, "shares", SHARES)
-        .start(&tools.host.clone().file(&bundle, "/hello"));
+        .run("warned", "/warned", "touch /workspace/new")
+        .start(&tools.host.clone().file(&bundle, "/hello").file(&warned, "/warned"));
     assert_eq!(steps["shares"].stdout, "text\n0 0\nwritten\n", "{:?}", steps["shares"]);
+    // This kernel has no Landlock, so mounts alone enforce the policy.
+    let command = &steps["warned"].json()["command"];
+    assert_eq!(command["sandbox"]["state"], "without-landlock", "{command}");
+    let refused = command["stderr"].as_str().unwrap();
+    assert!(refused.contains("Read-only file system"), "{command}");
     let report = steps["look"].json();
     assert_ready(&report);
     let stdout = report["command"]["stdout"].as_str().unwrap();

@@ -1,5 +1,5 @@
-//! Declarations of a Boxfile in TOML take effect in the guest: a program of the checkout as the agent (A3S-10, A3S-112),
-//! variables from files, another user, and resource limits (AGB-32).
+//! Declarations of a Boxfile in TOML take effect in the guest: a program of the checkout as the agent, variables from files,
+//! another user, and resource limits.
 
 use std::collections::BTreeMap;
 use std::fs;

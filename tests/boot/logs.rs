@@ -21,6 +21,8 @@ ls -ld /logs /logs/* | tr -s ' ' | cut -d' ' -f1,3,4,9
 for it in 'echo x >>/logs/stdout.log' 'echo x >/logs/new' 'rm -f /logs/events.jsonl' 'mv /logs/atif /tmp' 'mkdir /logs/atif/d'; do
     sh -c "$it" && echo "done: $it"
 done
+until grep -q "done: mkdir" /logs/stdout.log; do sleep 0.1; done
+read=$(cat /logs/stdout.log); echo "$read" | sed 's/^/read: /'
 ln -s /etc/passwd /logs/atif/link; mkfifo /logs/atif/pipe; echo hidden >/logs/atif/.hidden
 echo '{"schema_version":"ATIF-v1.4"}' >/logs/atif/a.json; printf 'no json' >/logs/atif/b.txt
 box=/a3s/bin/box-exec; $box sh -c 'exit 3' secret; $box ls /logs; $box --timeout 1 sleep 100
@@ -92,6 +94,12 @@ fn the_agent_reads_its_logs_and_writes_trajectories_alone() {
     -rw-r--r-- root root /logs/stderr.log
     -rw-r--r-- root root /logs/stdout.log
     done: mkdir /logs/atif/d
+    read: drwxr-xr-x root root /logs
+    read: drwxr-xr-x agent agent /logs/atif
+    read: -rw-r--r-- root root /logs/events.jsonl
+    read: -rw-r--r-- root root /logs/stderr.log
+    read: -rw-r--r-- root root /logs/stdout.log
+    read: done: mkdir /logs/atif/d
     {"time_ms":N,"component":"agent","kind":"start"}
     {"time_ms":N,"component":"agent","kind":"ready"}
     {"time_ms":N,"component":"business","kind":"command","command":256,"by":"agent","argv":["sh","-c","exit 3","secret"]}

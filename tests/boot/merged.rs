@@ -30,6 +30,11 @@ const BUSINESS: &str = "cat /etc/hostname; ls /agent /workspace; cat /agent/mine
     wget -qO- http://127.0.0.1:8080/theirs || echo not there; \
     wget -qO- http://agent-host:4088/health; echo; echo mine >/etc/hostname; cat /etc/hostname";
 
+/// In the agent's component: writes to `/tmp`, lets the business component read this file and write another one, and reads that.
+const AGENT: &str = "cat /etc/hostname /workspace/app/README; echo agent >/tmp/mine; \
+    /a3s/bin/box-exec sh -c \"cat /tmp/mine || echo not here; echo business >/tmp/theirs; cat /tmp/theirs\"; \
+    cat /tmp/theirs || echo not there; cat /tmp/mine";
+
 fn report(step: &Step) -> Value {
     assert_eq!(step.status, 0, "{step:?}");
     step.json()
@@ -46,10 +51,7 @@ fn both_components_see_both_images_and_their_own_changes_alone() {
     bake(&dir.path().join("Boxfile"), &tools.programs.box_init, &bundle);
     let steps = Scenario::default()
         .run("business", "/merged", BUSINESS)
-        .step(
-            "agent",
-            "boxlaunch run --in agent /merged -- sh -c 'cat /etc/hostname /workspace/app/README'",
-        )
+        .step("agent", &format!("boxlaunch run --in agent /merged -- sh -c '{AGENT}'"))
         .start(&tools.host.clone().file(&bundle, "/merged"));
     let report = report(&steps["business"]);
     assert_ready(&report);
@@ -65,6 +67,7 @@ fn both_components_see_both_images_and_their_own_changes_alone() {
         "what the box adds can be changed as what the image has: {report}"
     );
     let step = &steps["agent"];
-    let expected = "agent-host\nThe business application would be here.\n";
+    let expected = "agent-host\nThe business application would be here.\n\
+                    not here\nbusiness\nnot there\nagent\n";
     assert_eq!((step.status, step.stdout.as_str()), (0, expected), "{step:?}");
 }

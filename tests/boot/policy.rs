@@ -6,10 +6,12 @@ use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
 
+use serde_json::{Value, json};
 use testbed::promises::{POLICY_ATTEMPTS, POLICY_COST};
 use testkit::images::{Compression, Config, Image, Layer};
 
 use crate::scenario::{Scenario, Step, bake, tools};
+use crate::schema::assert_fits;
 
 const BOXFILE: &str = r#"box "fenced"
 agent {
@@ -28,10 +30,26 @@ vm cpus=1 memory="256MiB"
 /// The policy that `red-team leave` tries to leave.
 const SANDBOX: &str = r#"
 sandbox "ci" {
+    writable "/srv"
     deny-read "/secret" "/key" "/work/a/b/hidden"
     deny-write "/work/.git/hooks" "/work/kept/file"
 }
 "#;
+
+/// Returns the accounts of the component. The number of `web` is the name of another account, and has another home, of which no
+/// file can have the path.
+fn passwd() -> String {
+    let long = "h".repeat(300);
+    format!(
+        "root:x:0:0::/root:/bin/sh\n1000:x:7:7::/srv:/bin/sh\nlong:x:1000:1000::/{long}:/bin/sh\n\
+         web:x:1000:1000::/home/web:/bin/sh\n"
+    )
+}
+
+/// Lists the credentials of a user under whom neither component runs.
+const HOME: &str = "for name in plain fenced; do
+    echo $name; boxlaunch exec -u web $name /red-team list /home/web; boxlaunch exec -u 1000 $name /red-team list /home/web
+done";
 
 /// Denies a path that is a link in a writable directory.
 const LINKED: &str = r#"
@@ -61,6 +79,16 @@ sleep 1; boxlaunch skills fenced load /tmp/notes >/dev/null; wait $waiting";
 const COPY: &str = "echo text >/tmp/text; boxlaunch cp /tmp/text fenced:/work/copied; echo $?
 boxlaunch cp /tmp/text fenced:/etc/copied; echo $?";
 
+/// The host replaces a kept file of a writable directory while a command runs, as an editor does that saves it under a new name. The
+/// command appends to the file before and after. Then another command does.
+const REPLACED: &str = "mkdir /tmp/shared; echo old >/tmp/shared/.mcp.json
+boxlaunch run -q -d --name held -v /tmp/shared:/shared:rw /fenced
+boxlaunch exec held /red-team twice /shared/.mcp.json /shared/go >/tmp/twice & command=$!
+until grep -qs . /tmp/twice; do usleep 20000; done
+echo new >/tmp/shared/new; mv /tmp/shared/new /tmp/shared/.mcp.json; touch /tmp/shared/go; wait $command
+cat /tmp/twice; boxlaunch exec held /red-team twice /shared/.mcp.json /shared/go
+cat /tmp/shared/.mcp.json; echo; boxlaunch rm -f held";
+
 /// Returns an image with the hostile program, and with what the policy protects.
 fn image(program: &Path) -> Image {
     let layer = Layer::new()
@@ -69,7 +97,12 @@ fn image(program: &Path) -> Image {
         .dir("/etc", 0o755)
         .dir("/usr", 0o755)
         .dir("/var", 0o755)
-        .file("/etc/passwd", 0o644, "root:x:0:0::/root:/bin/sh\n")
+        .dir("/srv", 0o755)
+        .file("/etc/passwd", 0o644, passwd())
+        .dir("/home", 0o755)
+        .dir("/home/web", 0o755)
+        .dir("/home/web/.ssh", 0o755)
+        .file("/home/web/.ssh/id", 0o644, "key")
         .file("/key", 0o644, "key")
         .dir("/secret", 0o755)
         .file("/secret/key", 0o644, "key")
@@ -111,16 +144,20 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
             "run",
             "boxlaunch run -d --name fenced /fenced && boxlaunch run -d --name plain /plain",
         )
+        // Before a program in the other box replaces the accounts.
+        .script(10, "home", HOME)
         .step("stay", "boxlaunch exec fenced /red-team stay")
         .step("business", "boxlaunch exec fenced /red-team leave")
         .step("called", "boxlaunch exec --in agent fenced /a3s/bin/box-exec /red-team leave")
         .step("agent", "boxlaunch exec --in agent fenced /red-team leave")
         .step("unfenced", "boxlaunch exec plain /red-team leave")
         .step("json", "boxlaunch exec --json fenced /red-team nothing")
+        .step("forbidden", "boxlaunch exec --json fenced -- rm -rf /")
         .script(30, "cost", COST)
         .script(30, "skill", SKILL)
         .script(10, "copy", COPY)
         .step("stop", "boxlaunch stop fenced plain")
+        .script(30, "replaced", REPLACED)
         .step("link", "boxlaunch run --rm /linked -- /red-team nothing")
         .start(&host)
 });
@@ -170,8 +207,55 @@ fn without_a_policy_many_attempts_succeed() {
 #[ignore = "needs the lean kernel"]
 fn a_command_does_what_its_policy_allows() {
     let lines = lines("stay");
-    assert_eq!(lines.len(), 12);
+    assert_eq!(lines.len(), 13);
     assert!(lines.iter().all(|line| line.ends_with("\tdone")));
+}
+
+/// Returns `sandbox` of the result that a step has printed.
+fn sandbox(step: &str) -> Value {
+    let report = STEPS[step].json();
+    assert_fits("exec", &report);
+    report["sandbox"].clone()
+}
+
+#[test]
+#[ignore = "needs the lean kernel"]
+fn a_result_has_the_policy_in_force() {
+    let expected = json!({
+        "state": "whole",
+        "preset": "ci",
+        "writable": ["/dev/shm", "/srv", "/tmp", "/var/tmp", "/work"],
+        "deny_read": ["/key", "/secret", "/work/a/b/hidden"],
+        "deny_write": ["/work/.git/hooks", "/work/kept/file"],
+        "network": false,
+        "max_output_bytes": 10_000_000,
+        "denied": [],
+    });
+    assert_eq!(sandbox("json"), expected);
+}
+
+#[test]
+#[ignore = "needs the lean kernel"]
+fn the_result_of_a_forbidden_command_has_the_rule() {
+    assert_eq!(STEPS["forbidden"].status, 126);
+    let result = sandbox("forbidden");
+    assert_eq!(result["state"], "not-started");
+    let denied = json!([{
+        "kind": "process",
+        "subject": "rm -rf /",
+        "rule": "recursive-delete-root",
+        "reason": "forbidden: it deletes the whole file system, a home directory or a directory of the system",
+    }]);
+    assert_eq!(result["denied"], denied);
+}
+
+#[test]
+#[ignore = "needs the lean kernel"]
+fn the_credentials_of_the_commands_user_are_hidden() {
+    let [shown, id, hidden] =
+        ["d0755 /home/web/.ssh", "-0644 /home/web/.ssh/id", "mount /home/web/.ssh"];
+    let expected = ["plain", shown, id, shown, id, "fenced", hidden, hidden];
+    assert_eq!(lines("home"), expected);
 }
 
 #[test]
@@ -198,6 +282,17 @@ fn a_copy_is_under_the_policy_too() {
     let step = &STEPS["copy"];
     assert_eq!(step.stdout, "0\n1\n", "{step:?}");
     assert!(step.stderr.contains("Read-only file system"), "{step:?}");
+}
+
+/// A limit that docs/command-policy.md describes.
+#[test]
+#[ignore = "needs the lean kernel"]
+fn a_kept_file_that_the_host_replaces_is_kept_again_from_the_next_command_on() {
+    let lines = lines("replaced");
+    let [started, appended @ .., new, added, removed] = &lines[..] else { panic!("{lines:?}") };
+    let is_done: Vec<bool> = appended.iter().map(|it| *it == "done").collect();
+    assert_eq!(is_done, [false, true, false, false], "{lines:?}");
+    assert_eq!([*started, *new, *added, *removed], ["held", "new", "x", "held"]);
 }
 
 #[test]

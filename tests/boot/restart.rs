@@ -54,6 +54,8 @@ const IDLE: &str = r#"
 for name in idle used; do boxlaunch run -q -d --name $name --idle 3s --grace 1 /healthy; done
 boxlaunch attach used >/dev/null 2>&1 & client=$!
 until_ idle 'ended\|stopped'; sleep 2; boxlaunch ps -n
+boxlaunch ps -a | grep '^idle' | grep -o 'stopped .*' | sed 's/[0-9]* second.* ago/N seconds ago/'
+boxlaunch inspect --json idle | grep -o '"stopped_by":"idle"'
 kill $client; until_ used 'ended\|stopped'; echo "runs: $(boxlaunch ps -n)"
 "#;
 /// While a box waits for its restart, a share has become a link to a directory that it may not see.
@@ -100,12 +102,14 @@ fn a_box_that_fails_is_started_again_until_somebody_stops_it() {
     for name in ["failing", "stopped", "sick", "refused"] {
         insta::assert_snapshot!(name, steps[name].stdout);
     }
-    insta::assert_snapshot!(steps["idle"].stdout, @"
+    insta::assert_snapshot!(steps["idle"].stdout, @r#"
     idle
     used
     used
+    stopped N seconds ago: nobody used it
+    "stopped_by":"idle"
     runs: 
-    ");
+    "#);
     insta::assert_snapshot!(steps["led-away"].stdout, @"
     led
     would see /tmp/led/keys of this host at /notes

@@ -87,6 +87,8 @@ business {
     image "oci:images/business"
     system "read-only"
     file "usr" to="/usr"
+    file "sbin" to="/sbin"
+    file "lib" to="/lib"
     file "var" to="/var"
     limits memory="64MiB" pids=32
 }
@@ -97,17 +99,17 @@ secret "TOKEN" path="/etc/app/token" component="business"
 const CHANGE: &str = r#"try() { "$@" 2>/dev/null && echo changed "$*"; }
 write() { (echo x >"$1") 2>/dev/null; }
 echo x >/tmp/file
-for path in /new /usr/new /usr/tool /bin/busybox /etc/passwd /etc/resolv.conf /etc/app/new /var/lib/dpkg/new /var/lib/dpkg/arch \
+for path in /new /usr/new /usr/tool /sbin/new /sbin/tool /lib/new /lib/part /bin/busybox /etc/passwd /etc/resolv.conf /etc/app/new /var/lib/dpkg/new /var/lib/dpkg/arch \
     /proc/self/root/usr/tool /proc/1/root/usr/tool /tmp/../usr/tool; do try write $path; done
 try mv /usr /old; try mv /etc/passwd /tmp/passwd; try mv /tmp/file /etc/passwd; try mv /bin/sh /bin/old
 try mv /var /old; try mv /var/lib /var/old; try mv /var/lib/dpkg /var/lib/old; try rm -r /var/lib/dpkg
-try rm /bin/sh; try mkdir /opt; try ln -s /tmp /sbin; try ln /tmp/file /usr/linked; try ln /usr/tool /tmp/linked
+try rm /bin/sh; try mkdir /opt; try ln -s /tmp /lib64; try ln /tmp/file /usr/linked; try ln /usr/tool /tmp/linked
 try chmod 777 /etc; try chown 1 /usr/tool; try touch /usr/tool
 try mount -o remount,rw none /; try mount -o remount,bind,rw none /; try mount -o remount,bind,rw none /var/lib/dpkg
 try mount -t tmpfs none /usr; try umount /var/lib/dpkg; try umount /var/lib
 write /etc/conf/new && echo share
 touch /tmp/a /root/a /workspace/a /workspace/app/a /var/a /var/lib/a && echo elsewhere
-cat /usr/tool /var/lib/dpkg/arch /etc/app/token; echo; grep -c options /etc/resolv.conf; head -n 1 /etc/passwd"#;
+cat /usr/tool /sbin/tool /lib/part /var/lib/dpkg/arch /etc/app/token; echo; grep -c options /etc/resolv.conf; head -n 1 /etc/passwd"#;
 
 static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let tools = tools();
@@ -129,7 +131,12 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     fs::write(&boxfile, sleeping("linked").replace("business {\n", file) + led).unwrap();
     bake(&boxfile, &tools.programs.box_init, &linked);
     let sealed = dir.path().join("sealed.box");
-    for (path, text) in [("usr/tool", "a tool\n"), ("var/lib/dpkg/arch", "amd64\n")] {
+    for (path, text) in [
+        ("usr/tool", "a tool\n"),
+        ("sbin/tool", "another tool\n"),
+        ("lib/part", "a part\n"),
+        ("var/lib/dpkg/arch", "amd64\n"),
+    ] {
         let path = dir.path().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
@@ -196,6 +203,8 @@ fn no_program_changes_a_read_only_system() {
     share
     elsewhere
     a tool
+    another tool
+    a part
     amd64
     value
     1

@@ -278,7 +278,7 @@ fn devices_run_out_and_what_is_missing_is_named() {
     error: the box declares no share none
       = help: write `-v ./none:/PATH` for a directory of your own
     error: a box that sees directories of this host cannot be started with --emulated
-      = help: start it on a host with KVM; or leave --share out, or put `share` into a profile, and build a box without that
+      = help: start it on a host with KVM; or leave --share and --skills out, or put `share` into a profile, and build a box without that
     "#);
 }
 

@@ -29,6 +29,10 @@ business {
 vm cpus=1 memory="256MiB"
 "#;
 
+/// A skill with a prompt.
+const EXTRA: &str =
+    "---\nname: extra\ndescription: Has a prompt.\nsystem_prompt: prompts/system.md\n---\n";
+
 /// Makes skills on the virtual host, several of which are malformed or too large.
 const MAKE: &str = r#"skill() {
     mkdir -p /tmp/skills/$1/tools; printf -- '---\nname: %s\n%b\n---\n' $1 "$2" >/tmp/skills/$1/SKILL.md
@@ -59,14 +63,14 @@ cd /tmp/skills/notes; boxlaunch skills plain load . ../another/../other
 boxlaunch exec --in business plain -- sh -c 'cd /a3s/skills; ls . notes; grep version notes/SKILL.md'
 boxlaunch skills plain --json; boxlaunch skills plain unload notes other; boxlaunch exec --in agent plain ls -A /a3s/skills | wc -l
 boxlaunch skills plain; boxlaunch skills plain unload notes; echo $?";
-/// Loads skills into a box that has a baked skill, `greet`, and a mounted one, `hot`. Neither can be replaced. The agent's image
-/// has no shell.
+/// Loads skills into a box that has a baked skill, `greet`, a mounted one, `hot`, and the baked skill of a directory of skills,
+/// `extra`. None can be replaced. The agent's image has no shell.
 const BAKED: &str = "mkdir /tmp/hot; echo first >/tmp/hot/SKILL.md
 boxlaunch run -q -d --name baked --skill hot=/tmp/hot /both >/dev/null
 boxlaunch skills baked; boxlaunch skills baked load /tmp/skills/other /tmp/skills/notes; boxlaunch skills baked
 boxlaunch cp --in agent baked:/a3s/skills/. - | tar -t
 boxlaunch exec baked /a3s/skills/greet/tools/greet.sh you; seen business baked
-boxlaunch exec baked cat /a3s/skills/hot/SKILL.md; (boxlaunch exec -u 0 baked touch /a3s/skills/hot/x) 2>&1 | grep -o Read-only
+boxlaunch exec baked cat /a3s/skills/extra/prompts/system.md /a3s/skills/hot/SKILL.md; (boxlaunch exec -u 0 baked touch /a3s/skills/hot/x) 2>&1 | grep -o Read-only
 boxlaunch inspect --json baked | grep -c 'Greets somebody'
 boxlaunch skills baked load /tmp/skills/greet; echo $?; boxlaunch skills baked unload greet; echo $?
 mv /tmp/hot /tmp/skills/hot; boxlaunch skills baked load /tmp/skills/hot; echo $?";
@@ -87,6 +91,22 @@ in_agent 'rm -r /a3s/skills/own'; boxlaunch skills plain load /tmp/skills/notes;
 boxlaunch exec plain -- ls /a3s/skills
 boxlaunch rm -f plain baked >/dev/null; boxlaunch skills plain; echo $?";
 
+/// Starts a box that has a baked skill and declares a mounted one, and a box without skills, with all skills of a directory.
+const DIRECTORY: &str = "mkdir -p /tmp/dir/hot /tmp/skills/later; cp -r /tmp/skills/another /tmp/dir/other
+cp -r /tmp/skills/notes /tmp/dir; chmod -R a+rX /tmp/dir; chmod +x /tmp/dir/notes/tools/run.sh; echo text >/tmp/dir/README
+printf -- '---\nname: hot\ndescription: Is mounted.\n---\nfirst\n' >/tmp/dir/hot/SKILL.md
+printf -- '---\nname: later\ndescription: Is more.\n---\n' >/tmp/skills/later/SKILL.md
+boxlaunch run -q -d --name dir --skills /tmp/dir /both >/dev/null; boxlaunch skills dir
+boxlaunch exec --in business --user 0 dir -- sh -c 'cd /a3s/skills; ls; notes/tools/run.sh; tail -n 1 hot/SKILL.md
+    for it in new notes/new other/new; do touch $it 2>/dev/null && echo $it: done; done'
+boxlaunch cp --in agent dir:/a3s/skills/. - | tar -t | grep SKILL
+boxlaunch skills dir load /tmp/skills/later; boxlaunch skills dir load /tmp/dir/notes; echo $?
+boxlaunch exec --in business dir ls /a3s/skills | grep -c .; cp -r /tmp/skills/later /tmp/dir
+boxlaunch restart dir >/dev/null; boxlaunch skills dir | grep later; boxlaunch rm -f dir >/dev/null
+boxlaunch run -q -d --name dir --skills /tmp/dir /plain >/dev/null; boxlaunch skills dir
+for it in agent business; do boxlaunch exec --in $it dir -- sh -c 'ls /a3s/skills; /a3s/skills/notes/tools/run.sh'; done
+boxlaunch rm -f dir >/dev/null";
+
 static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let tools = tools();
     let dir = tempfile::tempdir().unwrap();
@@ -94,8 +114,11 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let hello = hello_checkout(dir.path());
     fs::write(at("Boxfile"), &hello).unwrap();
     fs::write(at("plain.kdl"), PLAIN).unwrap();
-    let both = format!("{hello}skill \"hot\" path=\"hot\" mode=\"mount\"\n");
+    let both = format!("{hello}skill \"hot\" path=\"hot\" mode=\"mount\"\nskills dir=\"more\"\n");
     fs::write(at("both.kdl"), both).unwrap();
+    fs::create_dir_all(at("more/extra/prompts")).unwrap();
+    fs::write(at("more/extra/SKILL.md"), EXTRA).unwrap();
+    fs::write(at("more/extra/prompts/system.md"), "Be brief.\n").unwrap();
     fs::create_dir(at("hot")).unwrap();
     fs::write(at("hot/SKILL.md"), "---\nname: hot\ndescription: Changes.\n---\n").unwrap();
     for (file, bundle) in
@@ -111,6 +134,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .script(40, "baked", &script(BAKED))
         .script(90, "wrong", WRONG)
         .script(60, "hostile", HOSTILE)
+        .script(60, "directory", DIRECTORY)
         .script(40, "page", &page(&skill))
         .start(&["hello", "both", "plain"].iter().fold(tools.host.clone(), |host, name| {
             host.file(at(&format!("{name}.box")), format!("/{name}"))
@@ -167,6 +191,58 @@ fn what_is_no_skill_stays_out() {
 fn programs_of_the_box_lead_no_skill_elsewhere() {
     insta::assert_snapshot!(step("hostile").stdout);
     insta::assert_snapshot!(step("hostile").stderr);
+}
+
+#[test]
+#[ignore = "one of the longer boots"]
+fn all_skills_of_a_directory_are_there_from_the_start() {
+    insta::assert_snapshot!(step("directory").stdout, @"
+    NAME    SOURCE    VERSION   DESCRIPTION
+    extra   baked     -         Has a prompt.
+    greet   baked     1.0.0     Greets somebody by name. Use it when a visitor has said who they are.
+    hot     mounted   -         -
+    notes   mounted   -         -
+    other   mounted   -         -
+    extra
+    greet
+    hot
+    notes
+    other
+    run
+    first
+    ./extra/SKILL.md
+    ./greet/SKILL.md
+    ./hot/SKILL.md
+    ./notes/SKILL.md
+    ./other/SKILL.md
+    later
+    1
+    6
+    later   mounted   -         -
+    NAME    SOURCE    VERSION   DESCRIPTION
+    hot     mounted   -         -
+    later   mounted   -         -
+    notes   mounted   -         -
+    other   mounted   -         -
+    hot
+    later
+    notes
+    other
+    run
+    hot
+    later
+    notes
+    other
+    run
+    ");
+    insta::assert_snapshot!(step("directory").stderr, @"
+    error: the skill notes is a directory of the host that is mounted in the box
+      = help: change the files in its directory, or give the skill another name
+    boxlaunch: /tmp/dir/hot is shared at /a3s/skills/hot, read-only
+    boxlaunch: /tmp/dir/later is shared at /a3s/skills/later, read-only
+    boxlaunch: /tmp/dir/notes is shared at /a3s/skills/notes, read-only
+    boxlaunch: /tmp/dir/other is shared at /a3s/skills/other, read-only
+    ");
 }
 
 #[test]

@@ -29,7 +29,6 @@ fn refused(checkout: &Checkout) -> String {
     shown(&output)
 }
 
-/// A3S-10.
 #[test]
 fn a_file_of_the_checkout() {
     let checkout = checkout("binary \"bin/agent\"");
@@ -170,7 +169,6 @@ fn remote(server: &Server, sha256: &str) -> Checkout {
     checkout(&format!("binary \"{url}\" sha256=\"{sha256}\""))
 }
 
-/// A3S-10.
 #[test]
 fn a_url() {
     let server = serve(program());
@@ -235,7 +233,7 @@ fn a_url_that_the_store_lacks_while_offline() {
     checkout.built(&["--offline", "--locked"]);
 }
 
-/// A3S-10: the agent kinds that are images.
+/// The agent kinds that are images.
 #[test]
 fn kinds_of_images() {
     for (kind, port) in [("oci_image", 4088), ("a3s_code", 4088), ("opencode", 4096)] {

@@ -4,6 +4,9 @@ use std::fs;
 
 use box_cache::{MAX_ATTACHED, MAX_ATTACHMENT, MAX_ATTACHMENTS};
 use box_contract::rules::{MAX_AGENT_DESCRIPTION, MAX_AGENTS, MAX_MCP_SERVERS, MAX_SKILLS};
+use box_contract::wire::{
+    MAX_QUESTION, MAX_QUESTIONS, MAX_VERIFICATION_OUTPUT, MAX_VERIFICATION_REASON,
+};
 use box_delta::{MAX_FRAME, MAX_PREFIX, MAX_SOURCES};
 use box_registry::{MAX_DELTAS_MANIFEST, MAX_FETCHED, MAX_REFERRER};
 use box_tree::MAX_DETOURS;
@@ -37,6 +40,12 @@ fn the_limits_are_those_of_the_page() {
     assert_eq!(MAX_AGENTS, MAX_MCP_SERVERS, "one row has both");
     let rows = [
         format!("a path over {},", layer.path_bytes),
+        format!(
+            "at most {} KiB of output and {} KiB of reason.",
+            MAX_VERIFICATION_OUTPUT >> 10,
+            MAX_VERIFICATION_REASON >> 10
+        ),
+        format!("has at most {} KiB, and at most {MAX_QUESTIONS} wait.", MAX_QUESTION >> 10),
         format!(
             "| bytes, uncompressed | {growth} times the blob's, but at least {small} MiB, and at most {large} GiB |"
         ),

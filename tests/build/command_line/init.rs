@@ -11,7 +11,7 @@ use testkit::images::{Config, Image, Layer};
 use crate::checkout::{Checkout, agent_with};
 
 /// The agents of `init --agent`.
-const AGENTS: [&str; 4] = ["codex", "claude-code", "gemini-cli", "opencode"];
+const AGENTS: [&str; 5] = ["codex", "claude-code", "gemini-cli", "opencode", "a3s-code"];
 
 /// Makes a checkout with images and a skill, but without a Boxfile.
 fn checkout() -> Checkout {
@@ -119,15 +119,53 @@ fn from_images_that_are_named() {
 #[test]
 fn what_an_image_says_in_its_labels_is_left_to_it() {
     let checkout = checkout();
-    let labels = [("a3s.entrypoint", "/bin/agent --serve"), ("a3s.port", "5000")];
+    let labels =
+        [("a3s.entrypoint", "/bin/agent --serve"), ("a3s.port", "5000"), ("a3s.interface", "grpc")];
     checkout.image("agent", &image(&labels));
     checkout.result(&["init"]);
     let text = checkout.read("Boxfile");
     assert!(text.contains("The image runs `/bin/agent --serve`."), "{text}");
     assert!(text.contains("    port 5000\n") && !text.contains("entrypoint"), "{text}");
+    assert!(text.contains("    health \"a3s\"\n"), "{text}");
     good(&checkout);
     let plan = checkout.built_plan();
     assert_eq!(plan["agent"]["argv"], serde_json::json!(["/bin/agent", "--serve"]));
+}
+
+/// An image with the label of the interface and without a port has the default port of the interface.
+#[test]
+fn an_interface_without_a_port() {
+    let checkout = checkout();
+    let labels = [("a3s.entrypoint", "/bin/agent"), ("a3s.interface", "grpc")];
+    checkout.image("agent", &image(&labels));
+    checkout.result(&["init"]);
+    let text = checkout.read("Boxfile");
+    assert!(text.contains("    port 4088\n    health \"a3s\"\n"), "{text}");
+    assert!(!text.contains("A guess"), "{text}");
+    good(&checkout);
+}
+
+#[test]
+fn an_image_that_listens_on_vsock() {
+    let words = |words: &[&str]| words.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+    let config = Config {
+        entrypoint: words(&["/bin/agent"]),
+        cmd: words(&["--listen", "vsock://4090"]),
+        ..Config::default()
+    };
+    let layer = Layer::new().file("/bin/agent", 0o755, "agent").to_tar();
+    let image = Image::new(config).with(layer);
+    let kdl = "    args \"--listen\" \"127.0.0.1:4090\"\n";
+    let toml = "\nargs = [\"--listen\", \"127.0.0.1:4090\"]\n";
+    for (option, file, args) in [(&[][..], "Boxfile", kdl), (&["--toml"], "Boxfile.toml", toml)] {
+        let checkout = checkout();
+        checkout.image("agent", &image);
+        checkout.result(&[&["init"][..], option].concat());
+        let text = checkout.read(file);
+        assert!(text.contains(args) && !text.contains("A guess"), "{text}");
+        good(&checkout);
+        assert_eq!(checkout.built_plan()["agent"]["port"], 4090);
+    }
 }
 
 #[test]
@@ -253,7 +291,7 @@ fn a_boxfile_that_is_there_stays() {
         let checkout = checkout();
         checkout.write(name, "mine");
         let output = checkout.fails(&["init", "--toml"]);
-        let there = format!("error: there is a {name} already; it was not changed\n");
+        let there = format!("error: {name} exists already; it was not changed\n");
         let help = match name {
             "Boxfile.toml" => "to replace it, add `--force`".to_owned(),
             other => format!("remove {other} first: a directory has one Boxfile"),
@@ -357,20 +395,59 @@ fn an_agent_that_people_use() {
     for name in AGENTS {
         let checkout = checkout();
         let notes = checkout.notes(&["init", "--agent", name]);
+        let files = if name == "a3s-code" { "a3s-code and Boxfile" } else { "Boxfile" };
         assert_eq!(
             notes,
-            "wrote Boxfile; run the commands in its first comment, which make the image, and then `boxbuild build`\n"
+            format!(
+                "wrote {files}; run the commands in the first comment of the Boxfile, which make the image, and then `boxbuild build`\n"
+            )
         );
-        let example = Workspace::find().path("examples/agents").join(name).join("Boxfile");
-        assert_eq!(checkout.read("Boxfile"), fs::read_to_string(example).unwrap());
+        let example = Workspace::find().path("examples/agents").join(name);
+        for file in files.split(" and ") {
+            assert_eq!(checkout.read(file), fs::read_to_string(example.join(file)).unwrap());
+        }
         checkout.result(&["check"]);
         checkout.result(&["fmt", "--check"]);
         let report = checkout.run(&["init", "--agent", name, "--force", "--json"]).json();
         let images = json!([{ "component": "agent", "image": "oci:image" }]);
-        assert_eq!(report, json!({ "name": name, "file": "Boxfile", "images": images }));
+        let mut expected = json!({ "name": name, "file": "Boxfile", "images": images });
+        if name == "a3s-code" {
+            expected["program"] = json!("a3s-code");
+        }
+        assert_eq!(report, expected);
         let again = checkout.fails(&["init", "--agent", name]);
-        assert!(again.contains("there is a Boxfile already"), "{again}");
+        assert!(again.contains("Boxfile exists already"), "{again}");
     }
+}
+
+/// The error of a kind without an image names the command that makes the image.
+#[test]
+fn a_kind_leads_to_a_boxfile_whose_comment_makes_its_image() {
+    let checkout = checkout();
+    for kind in ["a3s_code", "opencode"] {
+        checkout.write("Boxfile", format!("box \"b\"\nagent kind=\"{kind}\"\n"));
+        let error = checkout.fails(&["check"]);
+        let (_, command) = error.split_once("`boxbuild init --agent ").unwrap();
+        let name = command.split('`').next().unwrap();
+        assert!(AGENTS.contains(&name), "{error}");
+        checkout.notes(&["init", "--agent", name, "--force"]);
+        checkout.result(&["check"]);
+    }
+}
+
+/// The Boxfile of A3S Code declares a program, which `init` writes, too.
+#[test]
+fn a_program_that_is_there_stays() {
+    let checkout = checkout();
+    checkout.write("a3s-code", "mine");
+    insta::assert_snapshot!(checkout.fails(&["init", "--agent", "a3s-code"]), @"
+    error: a3s-code exists already; it was not changed
+      = help: to replace it, add `--force`
+    ");
+    assert_eq!(checkout.read("a3s-code"), "mine");
+    assert!(!checkout.path("Boxfile").exists());
+    checkout.result(&["init", "--agent", "a3s-code", "--force"]);
+    checkout.result(&["check"]);
 }
 
 #[test]

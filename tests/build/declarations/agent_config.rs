@@ -41,7 +41,6 @@ fn with(declared: &str) -> Checkout {
     checkout
 }
 
-/// CODE-42 to CODE-49, and CODE-21.
 #[test]
 fn the_agent_reads_what_is_declared() {
     let checkout = with(DECLARED);

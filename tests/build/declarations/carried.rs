@@ -265,6 +265,20 @@ fn a_kernel_without_what_a_box_needs_is_refused_by_name() {
     assert!(!whole.is_null());
 }
 
+/// The fallback of a policy decides whether the kernel must have Landlock.
+#[test]
+fn a_strict_policy_needs_a_kernel_with_landlock() {
+    let checkout = Checkout::new();
+    checkout.write("vmlinux", kernel_without("SECURITY_LANDLOCK", "6.12.1"));
+    let sandbox = "kernel \"vmlinux\"\nsandbox \"default\" fallback=\"strict\"\n";
+    checkout.write("Boxfile", format!("{BOXFILE}{sandbox}"));
+    let refused = checkout.fails(&["build"]);
+    let reason = "it was compiled without CONFIG_SECURITY_LANDLOCK, which `sandbox`";
+    assert!(refused.contains(reason), "{refused}");
+    checkout.edit("Boxfile", "\"strict\"", "\"warn\"");
+    assert_eq!(checkout.built_plan()["sandbox"]["fallback"], "warn");
+}
+
 #[test]
 fn the_lean_kernel_is_taken_where_it_is_named_and_nowhere_else() {
     let checkout = Checkout::new();

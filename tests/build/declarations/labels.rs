@@ -1,6 +1,7 @@
 //! Tests of the images' labels. A label is used if neither the Boxfile nor the image's config has the setting.
 
 use std::collections::BTreeMap;
+use std::fs;
 
 use serde_json::json;
 use testkit::images::{Config, Image, Layer};
@@ -31,7 +32,6 @@ const AGENT: [(&str, &str); 5] = [
     ("a3s.box.env.LOG", "info"),
 ];
 
-/// A3S-77.
 #[test]
 fn an_agent_says_how_it_runs() {
     let checkout = Checkout::new();
@@ -44,7 +44,6 @@ fn an_agent_says_how_it_runs() {
     assert!(agent["env"].as_array().unwrap().contains(&json!("LOG=info")));
 }
 
-/// A3S-81.
 #[test]
 fn a_business_image_says_where_it_works() {
     let checkout = Checkout::new();
@@ -53,7 +52,7 @@ fn a_business_image_says_where_it_works() {
     assert_eq!(checkout.built_plan()["business"]["workdir"], "/workspace");
 }
 
-/// X-6: the Boxfile takes precedence over the image's ENTRYPOINT and CMD, and these over the label.
+/// The Boxfile takes precedence over the image's ENTRYPOINT and CMD, and these over the label.
 #[test]
 fn labels_come_last() {
     let checkout = Checkout::new();
@@ -126,4 +125,162 @@ fn an_image_that_cannot_be_started() {
     checkout.edit("Boxfile", "    health", "    port 1024; health");
     let error = checkout.run(&["build", "--json"]).json()["errors"][0].clone();
     assert_eq!(error["code"], "boxfile-invalid", "{error}");
+}
+
+/// Writes an image with this config and with all files from which the conventions of A3S derive variables.
+fn conventional(checkout: &Checkout, name: &str, config: Config) {
+    let directory = config.working_dir.clone();
+    let at = |path: &str| format!("{directory}/{path}");
+    let layer = Layer::new()
+        .file(&at("venv/bin/python"), 0o755, "python")
+        .file(&at("node_modules/.bin/tool"), 0o755, "tool")
+        .file(&at(".env"), 0o644, "LOG=file\nMODE='of the file'\n")
+        .file("/etc/passwd", 0o644, "root:x:0:0::/root:/bin/sh\n");
+    checkout.image(name, &Image::new(config).with(layer.to_tar()));
+}
+
+fn labels(labels: &[(&str, &str)]) -> BTreeMap<String, String> {
+    labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|it| (*it).to_owned()).collect()
+}
+
+/// A Boxfile that only names two images of A3S.
+#[test]
+fn images_that_follow_the_conventions_need_no_declarations() {
+    let checkout = Checkout::new();
+    checkout.edit("Boxfile", "    health \"tcp\"\n", "");
+    let agent = Config {
+        entrypoint: words(&["/agent/venv/bin/python", "/agent/agent.py"]),
+        env: words(&["PATH=/usr/local/bin:/usr/bin:/bin", "LOG=config", "PYTHONPATH=/config"]),
+        working_dir: "/agent".to_owned(),
+        labels: labels(&[
+            ("a3s.type", "agent"),
+            ("a3s.interface", "grpc"),
+            ("a3s.port", "4090"),
+            ("a3s.runtime", "python:3.11"),
+            ("a3s.entrypoint", "/agent/venv/bin/python /agent/other.py"),
+            ("a3s.box.llm.provider", "openai"),
+        ]),
+        ..Config::default()
+    };
+    conventional(&checkout, "agent", agent);
+    let business = Config {
+        cmd: words(&["node", "app.js"]),
+        env: words(&["PATH=/usr/local/bin:/usr/bin:/bin"]),
+        working_dir: "/workspace".to_owned(),
+        labels: labels(&[("a3s.type", "business"), ("a3s.runtime", "nodejs:20")]),
+        ..Config::default()
+    };
+    conventional(&checkout, "business", business);
+    let plan = checkout.built_plan();
+    let agent = &plan["agent"];
+    assert_eq!(agent["argv"], json!(["/agent/venv/bin/python", "/agent/agent.py"]));
+    assert_eq!((&agent["workdir"], &agent["port"]), (&json!("/agent"), &json!(4090)));
+    assert_eq!(agent["health"], json!({ "kind": "a3s", "port": 4090 }));
+    assert_eq!(
+        agent["env"],
+        json!([
+            "HOME=/root",
+            "LLM_PROVIDER=openai",
+            "LOG=file",
+            "MODE=of the file",
+            "NODE_PATH=/agent/node_modules",
+            "PATH=/agent/venv/bin:/agent/node_modules/.bin:/usr/local/bin:/usr/bin:/bin",
+            "PYTHONPATH=/config",
+            "VIRTUAL_ENV=/agent/venv",
+        ])
+    );
+    let business = &plan["business"];
+    assert_eq!(business["argv"], json!(["node", "app.js"]));
+    assert_eq!(business["workdir"], "/workspace");
+    assert_eq!(
+        business["env"],
+        json!([
+            "HOME=/workspace",
+            "LOG=file",
+            "MODE=of the file",
+            "NODE_PATH=/workspace/node_modules",
+            "PATH=/workspace/venv/bin:/workspace/node_modules/.bin:/usr/local/bin:/usr/bin:/bin",
+            "PYTHONPATH=/workspace",
+            "VIRTUAL_ENV=/workspace/venv",
+        ])
+    );
+    checkout.edit("Boxfile", "images/agent\"\n", "images/agent\"\n    health \"tcp\"\n");
+    let health = &checkout.built_plan()["agent"]["health"];
+    assert_eq!(health, &json!({ "kind": "tcp", "port": 4090 }), "the Boxfile declares it");
+}
+
+/// The images of A3S are written for another runtime, in which agents listen on AF_VSOCK.
+#[test]
+fn an_image_that_listens_on_vsock() {
+    let checkout = Checkout::new();
+    let program = ["/agent/venv/bin/python", "/agent/agent.py", "--listen", "vsock://4088"];
+    image(&checkout, "agent", &program, &AGENT);
+    let refused = shown(&checkout.refused());
+    assert_eq!(shown(&checkout.fails(&["check", "--images"])), refused);
+    insta::assert_snapshot!(refused, @r#"
+    error: the agent image's command line has the address "vsock://4088" of AF_VSOCK, which no program in a box can use
+      --> Boxfile:3:11
+       |
+     3 |     image "oci:images/agent"
+       |           ^^^^^^^^^^^^^^^^^^ named here
+       |
+       = help: listen on the loopback: write `entrypoint "/agent/venv/bin/python" "/agent/agent.py" "--listen" "127.0.0.1:4088"` in `agent`
+    "#);
+    let line =
+        r#"entrypoint "/agent/venv/bin/python" "/agent/agent.py" "--listen" "127.0.0.1:4088""#;
+    checkout.edit("Boxfile", "    health", &format!("    {line}\n    health"));
+    assert_eq!(checkout.built_plan()["agent"]["argv"][3], "127.0.0.1:4088");
+}
+
+#[test]
+fn a_boxfile_in_toml_for_an_image_that_listens_on_vsock() {
+    let checkout = Checkout::new();
+    let program = ["/agent/venv/bin/python", "/agent/agent.py", "--listen", "vsock://4088"];
+    image(&checkout, "agent", &program, &AGENT);
+    fs::remove_file(checkout.path("Boxfile")).unwrap();
+    checkout.write("Boxfile.toml", "box = \"test\"\n\n[agent]\nimage = \"oci:images/agent\"\n");
+    let line = r#"entrypoint = ["/agent/venv/bin/python", "/agent/agent.py", "--listen", "127.0.0.1:4088"]"#;
+    let refused = checkout.fails(&["check", "--images"]);
+    assert!(refused.contains(&format!("write `{line}` in `agent`")), "{refused}");
+    checkout.edit("Boxfile.toml", "[agent]\n", &format!("[agent]\n{line}\n"));
+    assert_eq!(checkout.built_plan()["agent"]["argv"][3], "127.0.0.1:4088");
+}
+
+/// A script of a shell can contain secrets that are not recognized, so the error does not repeat it.
+#[test]
+fn a_script_that_listens_on_vsock() {
+    let checkout = Checkout::new();
+    let script = "mysql -phunter2pw; exec /bin/agent --listen vsock://4088";
+    image(&checkout, "agent", &["/bin/sh", "-c", script], &AGENT);
+    let refused = checkout.refused();
+    assert!(!refused.contains("hunter2pw"), "{refused}");
+    let help = "= help: listen on the loopback: declare `entrypoint` in `agent` with `127.0.0.1:4088` in place of `vsock://4088`";
+    assert!(refused.contains(help), "{refused}");
+}
+
+#[test]
+fn a_key_in_a_label() {
+    let checkout = Checkout::new();
+    let key = "sk-0123456789abcdefghijklmn";
+    let model = [("a3s.box.llm.provider", "openai"), ("a3s.box.llm.api_key", key)];
+    image(&checkout, "agent", &["/bin/agent"], &model);
+    let refused = checkout.refused();
+    assert!(!refused.contains(key), "{refused}");
+    insta::assert_snapshot!(shown(&refused), @r#"
+    error: the agent image has the key of a model in its label `a3s.box.llm.api_key`, which everybody who has the image can read
+      --> Boxfile:3:11
+       |
+     3 |     image "oci:images/agent"
+       |           ^^^^^^^^^^^^^^^^^^ named here
+       |
+       = help: declare the secret `OPENAI_API_KEY` in the Boxfile, which replaces the label; and replace this key, because the image has it
+    "#);
+    checkout.edit("Boxfile", "vm cpus=1", "secret \"OPENAI_API_KEY\"\nvm cpus=1");
+    let plan = checkout.built_plan();
+    assert!(plan["agent"]["env"].as_array().unwrap().contains(&json!("LLM_PROVIDER=openai")));
+    assert!(!plan.to_string().contains(key), "{plan}");
 }

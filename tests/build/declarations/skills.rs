@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::json;
 
-use crate::checkout::{BOXFILE, Checkout};
+use crate::checkout::{BOXFILE, Checkout, WHOLE};
 
 /// Makes a checkout whose SKILL.md has this text.
 fn with_definition(text: &str) -> Checkout {
@@ -22,7 +22,6 @@ fn refused(text: &str) -> String {
     output
 }
 
-/// A3S-21, A3S-30, A3S-7.
 #[test]
 fn a_directory_of_skills_is_united_with_single_ones() {
     let checkout = Checkout::new();
@@ -45,7 +44,6 @@ fn a_directory_of_skills_is_united_with_single_ones() {
     assert!(checkout.read("Boxfile.lock").contains("source = \"more/data-agent\""));
 }
 
-/// A3S-21.
 #[test]
 fn two_skills_of_one_name() {
     let checkout = Checkout::new();
@@ -93,7 +91,7 @@ fn a_directory_that_has_no_skill() {
     "#);
 }
 
-/// X-8: the error points to a line of the SKILL.md.
+/// The error points to a line of the SKILL.md.
 #[test]
 fn a_definition_that_is_wrong() {
     insta::assert_snapshot!(refused("---\nname: 1.0\ndescription: x\n---\n"), @r#"
@@ -147,7 +145,25 @@ fn a_script_that_is_missing() {
     assert_eq!(checkout.built(&[])["box"], plain, "a tool's script is executable in the box");
 }
 
-/// X-8.
+#[test]
+fn a_prompt_that_is_missing() {
+    let text = "---\nname: greet\ndescription: x\nsystem_prompt: prompts/system.md\n---\n";
+    insta::assert_snapshot!(refused(text), @r"
+    error: the skill has no file `prompts/system.md`
+      --> skills/greet/SKILL.md:4:16
+       |
+     4 | system_prompt: prompts/system.md
+       |                ^^^^^^^^^^^^^^^^^ named here
+       |
+       = help: add it to the skill's directory, or correct the path, which is relative to it
+    ");
+    let checkout = with_definition(text);
+    checkout.write("skills/greet/prompts/system.md", "Be brief.\n");
+    checkout.built(WHOLE);
+    let listed = checkout.result(&["ls", "test.box", "/a3s/skills/greet/prompts"]);
+    assert_eq!(listed, "/a3s/skills/greet/prompts\n/a3s/skills/greet/prompts/system.md\n");
+}
+
 #[test]
 fn an_unknown_key_is_worth_a_look() {
     let checkout = with_definition("---\nname: greet\ndescription: x\nlicence: MIT\n---\n");

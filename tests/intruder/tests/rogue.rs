@@ -14,6 +14,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use box_contract::wire::Follow;
+use box_contract::{BoxConfig, ComponentName, TaskPlan, VerifyPlan};
 use boxlaunch::boxes::{Boxes, Record, State};
 use boxlaunch::client::Client;
 use boxlaunch::streams::output::Route;
@@ -47,7 +48,12 @@ struct Ended {
 
 impl Supervised {
     fn start(misbehaviour: &str) -> Self {
-        let (made, state) = (TestBox::new(&config()), tempfile::tempdir().unwrap());
+        Self::start_of(&config(), misbehaviour)
+    }
+
+    /// Supervises the box of `config`.
+    fn start_of(config: &BoxConfig, misbehaviour: &str) -> Self {
+        let (made, state) = (TestBox::new(config), tempfile::tempdir().unwrap());
         let program = state.path().join(misbehaviour);
         symlink(env!("CARGO_BIN_EXE_rogue"), &program).unwrap();
         let mut command = Command::new("env");
@@ -273,6 +279,50 @@ fn a_second_connection_finds_nobody() {
     assert_eq!(ended.console(), "accepted 0 more\n");
 }
 
+/// Returns the config of a box whose task is verified.
+fn verified() -> BoxConfig {
+    let mut config = config();
+    let task = TaskPlan::read(r#"{"id":"t-1","type":"x","description":"Do it"}"#).unwrap();
+    let (argv, component) = (vec!["/check".to_owned()], ComponentName::Business);
+    let verify = Some(VerifyPlan { argv, component, timeout_seconds: 60 });
+    config.plan.task = Some(TaskPlan { verify, ..task });
+    config.plan.business.as_mut().unwrap().workdir = "/work".into();
+    config
+}
+
+/// Fails if `Task::verify` accepts a step at any time, or any output. The agent has ended with success in all cases.
+#[test]
+fn a_verification_has_two_steps_in_their_order() {
+    let names = [
+        "verification-whole",
+        "verification-early",
+        "verification-twice",
+        "verification-again",
+        "verification-long",
+    ];
+    let ends = beside(&names, |name| {
+        let ended = Supervised::start_of(&verified(), name).end_within(PATIENCE);
+        let record = Boxes::new(ended.state.path()).find("rogue").unwrap();
+        (ended.how.clone(), record.task.unwrap().status.name())
+    });
+    let misused =
+        |what: &str| (format!("failed: the control channel was misused: {what}"), "failed");
+    let expected = [
+        ("ended".to_owned(), "completed"),
+        misused("a verification at the wrong time"),
+        misused("a verification at the wrong time"),
+        misused("a verification has ended twice"),
+        misused("the output of a verification is too long"),
+    ];
+    assert_eq!(ends, expected);
+}
+
+#[test]
+fn only_a_task_is_verified() {
+    let how = Supervised::start("verification-begun").end_within(PATIENCE).how;
+    assert_eq!(how, "failed: the control channel was misused: a verification without a task");
+}
+
 /// Fails if the console or the logs have no limit.
 #[test]
 fn no_flood_fills_memory_or_disk() {
@@ -285,9 +335,9 @@ fn no_flood_of_ten_seconds_fills_memory_or_disk() {
     assert_floods_fill_nothing(10);
 }
 
-/// Floods output, end messages, console lines, one endless console line, and error texts for `seconds` each.
+/// Floods output, end messages, console lines, one endless console line, questions, and error texts for `seconds` each.
 fn assert_floods_fill_nothing(seconds: u32) {
-    let ends = beside(&["output", "events", "lines", "line"], move |name| {
+    let ends = beside(&["output", "events", "lines", "line", "questions"], move |name| {
         let ended = Supervised::start(&format!("{name}-{seconds}")).end_within(PATIENCE);
         (ended.how.clone(), ended.status())
     });

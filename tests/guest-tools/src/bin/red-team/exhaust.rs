@@ -3,11 +3,12 @@
 use std::process::Command;
 use std::thread;
 
-/// Keeps up to eight CPUs busy forever.
+/// Keeps up to eight CPUs busy forever. Prints `burning` once all threads have been started.
 pub(crate) fn burn() {
     for _ in 0..8 {
         thread::spawn(|| while std::hint::black_box(true) {});
     }
+    println!("burning");
     thread::park();
 }
 

@@ -1,5 +1,5 @@
 //! Attempts of a command to leave its policy. The policy is that of tests/boot/policy.rs: commands have no network, may write
-//! to `/work`, but not to `/work/.git` and `/work/kept/file`, and may not read `/secret`, `/key`, `/root/.ssh` and
+//! to `/work` and `/srv`, but not to `/work/.git` and `/work/kept/file`, and may not read `/secret`, `/key`, `/root/.ssh` and
 //! `/work/a/b/hidden`.
 
 use std::fs::{self, File, OpenOptions};
@@ -56,6 +56,7 @@ pub(crate) fn stay() {
         ("read a file outside", read("/etc/passwd")),
         ("make a file", create("/work/new")),
         ("make a file in /tmp", create("/tmp/new")),
+        ("make a file in a declared directory", create("/srv/new")),
         ("make a file in a directory", create("/work/directory/new")),
         ("move a file", rename("/work/directory/new", "/work/moved")),
         ("link a file", link("/work/moved", "/work/linked")),
@@ -73,11 +74,24 @@ pub(crate) fn stay() {
 
 /// Waits at most 20 seconds until a file exists.
 pub(crate) fn wait_for(path: &str) {
-    let found = (0..400).any(|_| {
+    println!("{}", if comes(path) { "it is there" } else { "it never came" });
+}
+
+/// Appends to a file, waits until the file `other` exists, and appends again. Prints both outcomes.
+pub(crate) fn append_twice(path: &str, other: &str) {
+    let say = |tried: Tried| println!("{}", tried.err().unwrap_or_else(|| "done".to_owned()));
+    say(append(path));
+    if comes(other) {
+        say(append(path));
+    }
+}
+
+/// Returns whether a file exists within 20 seconds.
+fn comes(path: &str) -> bool {
+    (0..400).any(|_| {
         std::thread::sleep(Duration::from_millis(50));
         fs::exists(path).unwrap_or(false)
-    });
-    println!("{}", if found { "it is there" } else { "it never came" });
+    })
 }
 
 /// Returns the id of a process of this component with the same name as this one.

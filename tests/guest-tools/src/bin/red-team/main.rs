@@ -6,6 +6,8 @@
 //! - `leave` makes the attempts of [`fences`] to leave the policy for commands. `stay` does what the policy allows,
 //!   `await PATH` waits for a file, and `nothing` ends at once.
 //! - `ipc make` creates objects of System V IPC and POSIX message queues, and `ipc seek` looks for them.
+//! - `list PATH…` lists directories as the component sees them.
+//! - `twice PATH OTHER` appends to a file before and after another file exists.
 //! - `burn`, `hoard` and `multiply` use up CPUs, memory and processes.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, reason = "that is what it is for")]
@@ -15,6 +17,7 @@ mod exhaust;
 mod fences;
 mod ipc;
 mod probes;
+mod tree;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -37,9 +40,11 @@ fn main() -> ExitCode {
         ["leave"] => fences::leave(),
         ["stay"] => fences::stay(),
         ["await", path] => fences::wait_for(path),
+        ["twice", path, other] => fences::append_twice(path, other),
         ["nothing"] => {}
         ["ipc", "make"] => ipc::make(),
         ["ipc", "seek"] => ipc::seek(),
+        ["list", ref directories @ ..] => directories.iter().for_each(|it| tree::list(it)),
         ["burn"] => exhaust::burn(),
         ["hoard"] => exhaust::hoard(),
         ["multiply"] => exhaust::multiply(),

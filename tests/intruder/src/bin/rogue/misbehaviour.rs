@@ -6,13 +6,16 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use box_contract::wire::{Failed, GuestMessage, MAX_OUTPUT, ProgramId};
+use box_contract::wire::{
+    Failed, GuestMessage, MAX_OUTPUT, MAX_VERIFICATION_OUTPUT, ProgramId, Verification,
+    VerificationEnd,
+};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::close;
 
 use crate::mutation::Mutations;
-use crate::peer::{Peer, exited, output, put, ready, send};
+use crate::peer::{Peer, exited, output, put, question, ready, send};
 
 /// The agent's exit status after everything was sent. A supervisor that reports it has read all messages before it.
 const ALL_SENT: u8 = 42;
@@ -47,6 +50,8 @@ pub(crate) fn misbehave(program: &Path) {
         "mutated" => mutated(&peer, number()),
         "output" => flood(peer.ready(), &outputs(), flood_end()),
         "events" => flood(peer.ready(), &ends(), flood_end()),
+        "questions" => flood(peer.ready(), &questions(), flood_end()),
+        "verification" => verification(&peer, which),
         "words" => flood(peer.ready(), &[failure()], flood_end()),
         "lines" => console_flood(&peer, b'\n', flood_end()),
         "line" => console_flood(&peer, b'y', flood_end()),
@@ -129,6 +134,32 @@ fn outputs() -> [GuestMessage; 3] {
 /// Returns end messages, with each status, of programs that never ran.
 fn ends() -> Vec<GuestMessage> {
     (0..=255).flat_map(|it| [exited(ProgramId::BUSINESS, it), exited(ProgramId(9), it)]).collect()
+}
+
+/// Returns more questions than can wait at a time, with long texts, and which never end.
+fn questions() -> Vec<GuestMessage> {
+    (0..256).map(|number| GuestMessage::Question(question(number, 10_000))).collect()
+}
+
+/// Verifies a task as `which` says, and reports that the agent has ended with success.
+fn verification(peer: &Peer, which: &str) {
+    let mut stream = peer.ready();
+    let ended = |length| {
+        let end = VerificationEnd { output: "x".repeat(length), ..VerificationEnd::default() };
+        Verification::Ended(end)
+    };
+    let steps = match which {
+        "whole" => vec![Verification::Started, ended(MAX_VERIFICATION_OUTPUT)],
+        "begun" => vec![Verification::Started],
+        "early" => vec![ended(0)],
+        "twice" => vec![Verification::Started, Verification::Started],
+        "again" => vec![Verification::Started, ended(0), ended(0)],
+        "long" => vec![Verification::Started, ended(MAX_VERIFICATION_OUTPUT + 1)],
+        _ => panic!("{which} is no verification"),
+    };
+    steps.into_iter().for_each(|step| send(&mut stream, &GuestMessage::Verification(step)));
+    send(&mut stream, &exited(ProgramId::AGENT, 0));
+    live_on();
 }
 
 /// Returns the failure of a start, with texts about as long as a frame allows.

@@ -1,8 +1,10 @@
 //! Mutated frames of the control channel. A seed always gives the same frames.
 
-use box_contract::wire::{Credit, Failed, GuestMessage, Output, ProgramId, Stream, Usage};
+use box_contract::wire::{
+    Credit, Failed, GuestMessage, Output, ProgramId, QuestionEnded, Stream, Usage,
+};
 
-use crate::peer::{exited, output, ready};
+use crate::peer::{exited, output, question, ready};
 
 /// A pseudorandom sequence (xorshift64*, Vigna 2016).
 pub(crate) struct Numbers(u64);
@@ -39,6 +41,8 @@ fn messages() -> Vec<GuestMessage> {
         GuestMessage::Credit(Credit { id: ProgramId(1), bytes: 64 }),
         GuestMessage::Usage(Usage { components: Vec::new() }),
         GuestMessage::Failed(failed),
+        GuestMessage::Question(question(7, 20)),
+        GuestMessage::QuestionEnded(QuestionEnded { question: 7, denial: None }),
     ]
 }
 

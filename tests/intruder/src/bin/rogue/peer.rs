@@ -5,8 +5,9 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::thread;
 
+use box_contract::ComponentName;
 use box_contract::wire::{
-    Exited, GuestMessage, Hello, Output, PROTOCOL, ProgramId, Stream, Timing,
+    Caller, Exited, GuestMessage, Hello, Output, PROTOCOL, ProgramId, Question, Stream, Timing,
 };
 use nix::unistd::close;
 use serde_json::Value;
@@ -75,6 +76,24 @@ pub(crate) fn exited(id: ProgramId, status: u8) -> GuestMessage {
         timed_out: false,
         fenced: None,
     })
+}
+
+/// Returns a question about a command of the agent, whose text has this length.
+pub(crate) fn question(number: u32, length: usize) -> Question {
+    Question {
+        question: number,
+        id: None,
+        component: ComponentName::Business,
+        by: Caller::Agent,
+        argv: vec!["x".repeat(length)],
+        is_cut: false,
+        env: Vec::new(),
+        user: None,
+        workdir: None,
+        rule: None,
+        reason: String::new(),
+        timeout_ms: u64::MAX,
+    }
 }
 
 /// Sends a message. Exits if the supervisor has hung up.
