@@ -268,7 +268,7 @@ fn devices_run_out_and_what_is_missing_is_named() {
     error: the box wants to read a directory of this host at /data, its share input
       = help: add `--share input` to give it "project", or `--share input=DIR` for another
     error: the box wants its skill hot from a directory of this host
-      = help: add `--skill hot=DIR`
+      = help: add `--skill hot=DIR`, or `--skills DIR` for the directory that the skill is in
     error: /data is in use: the box has its share input at /data
       = help: choose another path: `-v .:/PATH`
     error: project is not the directory of a skill

@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 
 use error::KvmError;
 use memory::Memory;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::geteuid;
 pub use programs::PASST;
 use programs::Tool;
@@ -143,5 +144,13 @@ pub fn ensure_kvm(program: &Path, state: &Path) -> Result<Duration, KvmError> {
     match tried {
         Ok(()) | Err(KvmError::Unknown(_)) => Ok(began.elapsed()),
         Err(error) => Err(error),
+    }
+}
+
+/// Raises this process's limit of open files to the hard limit.
+pub fn raise_limit_of_files() {
+    if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        // A failure is not fatal: fewer files can be open then.
+        let _fewer = setrlimit(Resource::RLIMIT_NOFILE, most, most);
     }
 }

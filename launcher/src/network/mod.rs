@@ -35,13 +35,13 @@ use box_contract::{ComponentName, NetworkMode, RunPlan};
 use egress_proxy::{Decision, Filter, Resolver};
 use egress_rules::Rules;
 use host_fs::OsError;
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::net::UnixListener;
 use tokio::sync::Mutex;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
+use crate::host::raise_limit_of_files;
 use crate::mounts::sockets::SharedSocket;
 use crate::streams::control::{Listener, check_peer};
 use crate::streams::log::NetworkLog;
@@ -125,6 +125,7 @@ impl Network {
         vmm: u32,
         log: NetworkLog,
     ) -> Result<Self, NetworkError> {
+        // Each connection is an open file.
         raise_limit_of_files();
         let sockets =
             Arc::new(HostSockets::new(of_host, plan.network.limits.connections, log.clone()));
@@ -181,14 +182,6 @@ impl Network {
             Some(decision) => decision,
             None => pending().await,
         }
-    }
-}
-
-/// Raises this process's limit of open files to the hard limit, because each connection is an open file.
-fn raise_limit_of_files() {
-    if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        // A failure is not fatal: fewer connections succeed then.
-        let _fewer = setrlimit(Resource::RLIMIT_NOFILE, most, most);
     }
 }
 

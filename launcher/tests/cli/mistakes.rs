@@ -53,7 +53,7 @@ fn all_that_a_box_wants_is_said_at_once_with_the_words_to_type() {
       = help: add `--share input` to give it "project", or `--share input=DIR` for another
 
     error: the box wants its skill notes from a directory of this host
-      = help: add `--skill notes=DIR`
+      = help: add `--skill notes=DIR`, or `--skills DIR` for the directory that the skill is in
 
     error: the box wants to reach what is not on the internet (private): allow "10.0.0.7" port=5432
       = help: add `--network-local 10.0.0.7:5432` if it may reach that; `--network none` starts it without a network

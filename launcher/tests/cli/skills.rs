@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt as _, symlink};
 use std::path::Path;
+use std::process::Command;
 
 use box_contract::rules::MAX_MOUNTED_SKILLS;
 use box_contract::{SkillMode, SkillPlan};
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use testkit::test_box::config;
 
-use crate::{Ended, Scene, boxlaunch, ended};
+use crate::{Ended, Scene, boxlaunch, ended, piped};
 
 /// Returns a state directory with the record of a started box that has two skills. The box has no supervisor any more. The tests
 /// also put directories of skills there.
@@ -167,24 +168,29 @@ fn the_skills_of_a_directory_are_checked_before_the_start() {
         skill(&home, &format!("many/s{number}"), "");
     }
     let refused = |directories: &[&str]| {
-        let option = |it: &&str| format!("--skills={}", home.path().join(it).display());
+        let path = |it: &str| match it {
+            "~/skills" => Path::new(it).to_owned(),
+            it => home.path().join(it),
+        };
+        let option = |it: &&str| format!("--skills={}", path(it).display());
         let options: Vec<_> = directories.iter().map(option).collect();
         let words = ["run"].into_iter().chain(options.iter().map(String::as_str));
         let ended = scene.run(&words.collect::<Vec<_>>());
         assert_ne!(ended.code, Some(0), "{}", ended.stderr);
         ended.stderr.replace(&home.path().display().to_string(), "HOME")
     };
-    let all: [&[&str]; 8] = [
+    let all: [&[&str]; 9] = [
         &["wrong"],
         &["baked"],
         &["none"],
         &["missing"],
+        &["~/skills"],
         &["good/notes"],
         &["good", "other"],
         &["linked"],
         &["many", "good"],
     ];
-    assert_snapshot!(all.map(refused).concat(), @"
+    assert_snapshot!(all.map(refused).concat(), @r#"
     error: the skill's name `other` differs from its directory's, `notes`
       --> HOME/wrong/notes/SKILL.md:2:7
        |
@@ -198,15 +204,35 @@ fn the_skills_of_a_directory_are_checked_before_the_start() {
       = help: a skill is a directory that has the skill's name and contains a file SKILL.md: docs/skills.md
     error: HOME/missing is not a directory
       = help: a skill is a directory that has the skill's name and contains a file SKILL.md: docs/skills.md
+    error: ~/skills is not a directory
+      = help: the shell did not expand `~`: write "$HOME/skills"
     error: HOME/good/notes is a skill, not a directory of skills
       = help: name the directory that it is in
     error: the skill notes is given twice: HOME/good/notes and HOME/other/notes
       = help: leave one of the directories out
     error: HOME/linked/notes leads to HOME/wrong/notes, which is not in HOME/linked
-      = help: a box may have put that link there; if you mean that directory, copy it
+      = help: a box may have put that link there; if you mean that directory, leave the link out and add `--skills HOME/wrong`, or copy it
     error: `--skill` and `--skills` may mount at most 128 skills together
       = help: leave some out, or build them into the box: `skills dir=…` in the Boxfile
-    ");
+    "#);
+}
+
+/// The last check of the skills is made when all are open, and each has several open files.
+#[test]
+fn a_low_limit_of_open_files_is_raised_for_the_skills() {
+    let (scene, home) = (Scene::new(&config()), tempfile::tempdir().unwrap());
+    for number in 0..40 {
+        skill(&home, &format!("s{number}"), &format!("name: s{number}\ndescription: Notes."));
+    }
+    let path = home.path().display();
+    let options = [format!("--skills={path}"), format!("--share={path}:/w:rw")];
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -Sn 64 && exec \"$@\"", "sh", env!("CARGO_BIN_EXE_boxlaunch")]);
+    command.arg("run").args(options).arg(scene.made.path());
+    command.env("BOXLAUNCH_STATE", scene.state.path());
+    let refused = ended(piped(command));
+    assert_ne!(refused.code, Some(0));
+    assert!(refused.stderr.contains("must not get skills"), "{}", refused.stderr);
 }
 
 #[test]

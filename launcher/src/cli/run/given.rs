@@ -59,11 +59,11 @@ pub(in crate::cli) struct GivenOptions {
     /// and of a Unix socket, one that leads to it.
     #[arg(short = 'v', long = "share", value_name = "SHARE", value_parser = ShareArg::parse)]
     pub(in crate::cli) shares: Vec<ShareArg>,
-    /// Mount this directory as a skill that the box declares with mode="mount".
+    /// Mount this directory, read-only, as a skill that the box declares with mode="mount". May be repeated.
     #[arg(long = "skill", value_name = "NAME=DIR", value_parser = ShareArg::parse_skill)]
     pub(in crate::cli) skills: Vec<(String, PathBuf)>,
     /// Mount each skill of this directory, also those that the box does not declare. A --skill of the same name takes precedence.
-    /// May be repeated.
+    /// The box may write to none of them. May be repeated.
     #[arg(long = "skills", value_name = "DIR")]
     pub(in crate::cli) skill_dirs: Vec<PathBuf>,
     /// Mount a volume at a path of the components, also instead of a volume that the box declares at that path. It is created if

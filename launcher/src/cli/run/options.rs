@@ -483,7 +483,7 @@ Examples:
   boxlaunch run ./hello.box --budget report -- sh -c 'hostname; ls /a3s/skills'
   boxlaunch run ./NAME.box --component agent -- python3 -c 'print(40 + 2)'
   boxlaunch run ./NAME.box -v ./project:/a3s/workspace:rw -- git -C /a3s/workspace status
-  boxlaunch run ./hello.box --skills ./skills
+  boxlaunch run ./hello.box --skills ~/skills
   boxlaunch run ./NAME.box -e LOG_LEVEL=debug
   boxlaunch run ./NAME.box --secret API_KEY=env:API_KEY --secret CERT=file:key.pem
   boxlaunch run ./hello.box --volume work:/var/work -- sh -c 'date >>/var/work/log'

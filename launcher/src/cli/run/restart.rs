@@ -128,8 +128,8 @@ impl Run<'_> {
         let secrets = secrets::take_again(&secrets::checked(&args, plan)?, plan)?;
         let name = &entry.record.name;
         let given = self.again.given.clone();
-        let asked = shares::checked(&args, plan)
-            .and_then(|skills| Asked::of(&args, plan, given, secrets, &skills));
+        let skills = shares::checked(&args, plan)?;
+        let asked = Asked::of(&args, plan, given, secrets, &skills);
         // A link that is refused is one that a box may have put there.
         let mut asked =
             asked.map_err(|it| if it.has(ErrorCode::Usage) { refused(name, &it) } else { it })?;

@@ -265,7 +265,7 @@ mod tests {
         errors += &scene.seen(&again).unwrap_err();
         insta::assert_snapshot!(errors, @"
         error: HOME/skills/c leads to HOME/keys/c, which is not in HOME/skills
-          = help: a box may have put that link there; if you mean that directory, copy it
+          = help: a box may have put that link there; if you mean that directory, leave the link out and add `--skills HOME/keys`, or copy it
         error: the box would see HOME/keys/a of this host at /a3s/skills/a: it was HOME/skills/a before
           = help: the box or its new version may have changed that; if you mean it, run the box anew with it
         ");
@@ -295,10 +295,29 @@ mod tests {
     }
 
     #[test]
+    fn a_skill_that_is_given_decides_between_two_of_its_name() {
+        let mut scene = Scene::new();
+        let skill = r#"{"name":"notes","mode":"mounted"}"#;
+        scene.plan.skills = vec![serde_json::from_str(skill).unwrap()];
+        for path in ["skills/notes", "other/notes", "keys/notes"] {
+            scene.skill(path);
+        }
+        let given = format!("--skill=notes={}", scene.home.join("keys/notes").display());
+        let words = [scene.skills("skills"), scene.skills("other"), given];
+        let seen = scene.seen(&words).unwrap();
+        let hosts: Vec<_> = seen.iter().map(|it| it.host.clone()).collect();
+        assert_eq!(hosts, [scene.home.join("keys/notes")]);
+        assert!(scene.seen(&words[..2]).unwrap_err().contains("the skill notes is given twice"));
+    }
+
+    #[test]
     fn a_box_gets_no_skills_from_a_directory_to_which_it_may_write() {
         let scene = Scene::new();
         scene.skill("project/skills/a");
         scene.skill("skills/b");
+        for path in ["skills/b/tools", "skills/none"] {
+            fs::create_dir(scene.home.join(path)).unwrap();
+        }
         symlink("../skills", scene.home.join("project/link")).unwrap();
         let share = |path: &str, rest: &str| {
             format!("--share={}:/w{rest}", scene.home.join(path).display())
@@ -310,14 +329,20 @@ mod tests {
             with("project/skills", share("project", ":rw")),
             with("project/link", share("project", ":rw")),
             with("skills", share("skills/b", ":rw")),
+            with("skills", share("skills/b/tools", ":rw")),
+            with("skills", share("skills/none", ":rw")),
         ];
         insta::assert_snapshot!(errors.map(Result::unwrap_err).concat(), @"
         error: a box that may write to HOME/project must not get skills from HOME/project/skills: it could change them for its next start
-          = help: keep the skills in a directory to which no box may write
+          = help: move the skills to where the box may not write, build them into the box (`skills dir=…`), or copy them into the running box: `boxlaunch skills NAME load DIR`
         error: a box that may write to HOME/project must not get skills from HOME/project/link: it could change them for its next start
-          = help: keep the skills in a directory to which no box may write
-        error: a box that may write to HOME/skills/b must not get skills from HOME/skills/b: it could change them for its next start
-          = help: keep the skills in a directory to which no box may write
+          = help: move the skills to where the box may not write, build them into the box (`skills dir=…`), or copy them into the running box: `boxlaunch skills NAME load DIR`
+        error: a box that may write to HOME/skills/b must not get skills from HOME/skills: it could change them for its next start
+          = help: move the skills to where the box may not write, build them into the box (`skills dir=…`), or copy them into the running box: `boxlaunch skills NAME load DIR`
+        error: a box that may write to HOME/skills/b/tools must not get skills from HOME/skills: it could change them for its next start
+          = help: move the skills to where the box may not write, build them into the box (`skills dir=…`), or copy them into the running box: `boxlaunch skills NAME load DIR`
+        error: a box that may write to HOME/skills/none must not get skills from HOME/skills: it could change them for its next start
+          = help: move the skills to where the box may not write, build them into the box (`skills dir=…`), or copy them into the running box: `boxlaunch skills NAME load DIR`
         ");
     }
 

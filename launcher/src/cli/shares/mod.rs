@@ -18,6 +18,7 @@ use box_contract::rules::{NAME_FORM, is_name};
 use box_contract::wire::{MAX_DEVICES, MAX_FILES_BYTES};
 use box_contract::{Access, RunPlan, Scope, SharePlan, SkillMode, SkillPlan};
 use boxlaunch::boxes;
+use boxlaunch::host::raise_limit_of_files;
 use boxlaunch::mounts::files::FileCopy;
 use boxlaunch::mounts::guest_paths;
 use boxlaunch::mounts::roots_disk::size_for;
@@ -165,7 +166,9 @@ pub(super) fn lacking(args: &RunArgs, plan: &RunPlan, found: &FoundSkills) -> Ve
     let skills = skills.filter(|skill| !is_given(&skill.name)).map(|it| {
         let words = format!("--skill {}=DIR", it.name);
         let message = format!("the box wants its skill {} from a directory of this host", it.name);
-        Lack { message, help: format!("add `{words}`"), words }
+        let help =
+            format!("add `{words}`, or `--skills DIR` for the directory that the skill is in");
+        Lack { message, help, words }
     });
     shares.map(missing_share).chain(skills).collect()
 }
@@ -363,6 +366,10 @@ pub(super) fn resolved(
     plan: &RunPlan,
     skills: &FoundSkills,
 ) -> Result<Shared, Failure> {
+    if !skills.is_empty() {
+        // Each directory of the path of a skill is an open file.
+        raise_limit_of_files();
+    }
     let declared = plan.shares.iter().map(|share| match given(args, &share.name) {
         Some(ShareArg::Declared { host: Some(host), .. }) => found(share, host),
         _ => proposed(share),
@@ -445,15 +452,23 @@ fn found(share: &SharePlan, host: &Path) -> Result<Opened, Failure> {
 /// Returns the error of a directory of the command line that cannot be opened. Only this error explains a `:rw` or `:ro` at the
 /// end, because the name of an existing directory may end with it.
 fn not_found(host: &Path, error: ShareError) -> Failure {
-    let host = host.to_string_lossy();
-    let help = if let Some(rest) = host.strip_prefix("~/") {
-        format!("the shell did not expand `~`: write \"$HOME/{rest}\"")
-    } else if let Some(option) = [":rw", ":ro"].into_iter().find(|it| host.ends_with(it)) {
+    let named = host.to_string_lossy();
+    let help = if let Some(help) = not_expanded(host) {
+        help
+    } else if let Some(option) = [":rw", ":ro"].into_iter().find(|it| named.ends_with(it)) {
         format!("leave `{option}` out: the Boxfile's `access` decides who may write")
     } else {
         return error.into();
     };
     usage(&error.to_string(), &help)
+}
+
+/// Returns the help for a path that does not exist and begins with `~/`, which a shell expands only at the beginning of a word.
+/// `None` for another path.
+fn not_expanded(host: &Path) -> Option<String> {
+    let host = host.to_string_lossy();
+    let rest = host.strip_prefix("~/")?;
+    Some(format!("the shell did not expand `~`: write \"$HOME/{rest}\""))
 }
 
 /// Opens the directory that a box proposes for a share. The directory must be below the current directory. So neither the path,
@@ -604,7 +619,8 @@ fn is_absent(error: &ShareError) -> bool {
 fn skill(name: &str, host: &Path) -> Result<HostShare, Failure> {
     let none = || {
         let message = format!("{} is not the directory of a skill", host.display());
-        usage(&message, "name a directory that has a file SKILL.md")
+        let help = not_expanded(host).filter(|_| !host.is_dir());
+        usage(&message, help.as_deref().unwrap_or("name a directory that has a file SKILL.md"))
     };
     let guest = format!("{SKILLS_PATH}/{name}");
     let share = HostShare::new(host, &guest, Access::ReadOnly, Scope::Both);
@@ -730,6 +746,8 @@ mod tests {
             let error = skill("notes", &at(path)).unwrap_err().text();
             assert!(error.contains(" is not the directory of a skill"), "{path}: {error}");
         }
+        let error = skill("notes", Path::new("~/notes")).unwrap_err().text();
+        assert!(error.contains("the shell did not expand `~`"), "{error}");
         symlink("moved", at("project/other")).unwrap();
         let linked = skill("notes", &at("project/other")).unwrap();
         let output = link_notice(&linked).unwrap().replace(&real.display().to_string(), "HERE");

@@ -11,8 +11,9 @@ use boxlaunch::mounts::shares::HostShare;
 use checkout::files::MemoryBudget;
 use checkout::skill::{SkillError, is_skill};
 use host_fs::FileError;
+use safe_text::shell_word;
 
-use super::skill;
+use super::{not_expanded, skill};
 use crate::cli::error::{Failure, usage};
 use crate::cli::launch_error::LaunchError;
 use crate::cli::run::RunArgs;
@@ -24,11 +25,12 @@ pub(in crate::cli) type FoundSkills = BTreeMap<String, PathBuf>;
 /// Reads the directories of `--skills`. Opens and reads no skill.
 ///
 /// # Errors
-/// A directory without a skill, a name that two skills have or that a skill of the box has, or too many skills.
+/// A directory without a skill, a name that two of these skills have or that a skill of the box has, or too many skills.
 pub(super) fn found(args: &RunArgs, plan: &RunPlan) -> Result<FoundSkills, Failure> {
     let mut found = FoundSkills::new();
+    let is_given = |name: &String| args.given.skills.iter().any(|(it, _)| it == name);
     for directory in &args.given.skill_dirs {
-        for name in names(directory)? {
+        for name in names(directory)?.into_iter().filter(|it| !is_given(it)) {
             let path = directory.join(&name);
             if let Some(other) = found.get(&name) {
                 let (other, path) = (other.display(), path.display());
@@ -38,7 +40,6 @@ pub(super) fn found(args: &RunArgs, plan: &RunPlan) -> Result<FoundSkills, Failu
             found.insert(name, path);
         }
     }
-    found.retain(|name, _| !args.given.skills.iter().any(|(it, _)| it == name));
     if found.len() + args.given.skills.len() > MAX_MOUNTED_SKILLS {
         return Err(too_many());
     }
@@ -51,6 +52,9 @@ fn names(directory: &Path) -> Result<Vec<String>, Failure> {
     if is_skill(directory) {
         let message = format!("{} is a skill, not a directory of skills", directory.display());
         return Err(usage(&message, "name the directory that it is in"));
+    }
+    if let Some(help) = not_expanded(directory).filter(|_| !directory.is_dir()) {
+        return Err(usage(&format!("{} is not a directory", directory.display()), &help));
     }
     match checkout::skill::list(&directory.into(), directory) {
         Err(SkillError::TooMany(_)) => Err(too_many()),
@@ -102,10 +106,15 @@ pub(super) fn opened(found: &FoundSkills, plan: &RunPlan) -> Result<OpenedSkills
 fn open(name: &str, path: &Path) -> Result<HostShare, Failure> {
     let share = skill(name, path)?;
     let Some(directory) = path.parent().filter(|it| !share.is_inside(it)) else { return Ok(share) };
-    let (real, directory) = (share.host().display(), directory.display());
+    let real = share.host();
+    let around = shell_word(real.parent().unwrap_or(real));
+    let (real, directory) = (real.display(), directory.display());
     let message = format!("{} leads to {real}, which is not in {directory}", path.display());
-    let help = "a box may have put that link there; if you mean that directory, copy it";
-    Err(usage(&message, help))
+    let help = format!(
+        "a box may have put that link there; if you mean that directory, leave the link out and add `--skills {around}`, or \
+         copy it"
+    );
+    Err(usage(&message, &help))
 }
 
 /// Returns the paths of the directories of `--skills` without links, in the order of the command line.
@@ -115,8 +124,8 @@ pub(super) fn real_directories(args: &RunArgs) -> Result<Vec<PathBuf>, Failure> 
     Ok(all.map_err(SkillError::from)?)
 }
 
-/// Checks that the box can write to no skill of `--skills`, and to no directory of `--skills`. It could add a skill, or put a link
-/// there, and its next start would mount that.
+/// Checks that the box can write to no skill of `--skills`, to no directory of `--skills`, and to nothing that is in one. It could
+/// change or add a skill, or put a link there, and its next start would mount that.
 pub(super) fn check_writable(
     args: &RunArgs,
     found: &FoundSkills,
@@ -124,7 +133,7 @@ pub(super) fn check_writable(
 ) -> Result<(), Failure> {
     let inside = |share: &HostShare| {
         let mut paths = args.given.skill_dirs.iter().chain(found.values());
-        paths.find(|it| share.contains_path(it)).cloned()
+        paths.find(|it| share.contains_path(it) || share.is_inside(it)).cloned()
     };
     let mut written = shares.iter().filter(|it| it.is_writable());
     let Some((share, path)) = written.find_map(|it| Some((it.host(), inside(it)?))) else {
@@ -134,5 +143,9 @@ pub(super) fn check_writable(
     let message = format!(
         "a box that may write to {share} must not get skills from {path}: it could change them for its next start"
     );
-    Err(usage(&message, "keep the skills in a directory to which no box may write"))
+    Err(usage(
+        &message,
+        "move the skills to where the box may not write, build them into the box (`skills dir=…`), or copy them into the running \
+         box: `boxlaunch skills NAME load DIR`",
+    ))
 }
