@@ -1,5 +1,7 @@
 //! Refuses programs of images that would listen on AF_VSOCK, which the filter of system calls refuses in components.
 
+use std::iter;
+
 use box_contract::rules::VSOCK_SCHEME;
 use box_contract::{ComponentName, ComponentPlan};
 use boxfile_spec::Boxfile;
@@ -8,6 +10,9 @@ use safe_text::secrets::mask_words;
 
 use super::labels::ImageConfig;
 use super::{ComposeError, FlatImage};
+
+/// The characters of an address that is no plain CID and port: `vsock://*:1`, `vsock://[::]:1`, `vsock://2:${PORT}`.
+const SPECIAL: [char; 6] = ['*', '[', ']', '$', '{', '}'];
 
 /// Checks that no word of a program that the box starts has an address of AF_VSOCK. The words of the Boxfile were checked
 /// when it was read, so such a word is the image's.
@@ -42,7 +47,8 @@ pub struct OnLoopback {
     /// The name of the declaration: `entrypoint` or `args`.
     pub name: &'static str,
     /// The arguments of the declaration, with asterisks in place of secrets. `None` if one has white space: it can be a script
-    /// of a shell, in which not every secret is recognized.
+    /// of a shell, in which not every secret is recognized. Also `None` if an address has no plain CID and port, such as
+    /// `vsock://*:4088` and `vsock://2:$PORT`.
     words: Option<Vec<String>>,
     /// Whether no argument has asterisks in place of a secret.
     is_whole: bool,
@@ -69,22 +75,24 @@ impl OnLoopback {
         let masked = mask_words(&mut words);
         let words = &words[place.clone()];
         let has_script = words.iter().any(|word| word.contains(char::is_whitespace));
+        let are_plain = line[place.clone()].iter().flat_map(|it| addresses(it)).all(is_plain);
         Some(Self {
             address: address.to_owned(),
             port: port(address, default),
             name,
-            words: (!has_script).then(|| words.to_vec()),
+            words: (!has_script && are_plain).then(|| words.to_vec()),
             is_whole: !masked.iter().any(|at| place.contains(at)),
         })
     }
 
     /// Returns the declaration for a message, with asterisks in place of secrets. `None` if a word can be a script of a
-    /// shell.
+    /// shell, or has an address without a plain CID and port.
     pub fn shown(&self, syntax: Syntax) -> Option<String> {
         self.words.as_ref().map(|words| with_texts(syntax, self.name, words))
     }
 
-    /// Returns the declaration for a Boxfile. `None` if a word can be a script of a shell, or looks like a secret.
+    /// Returns the declaration for a Boxfile. `None` if a word can be a script of a shell, has an address without a plain CID and
+    /// port, or looks like a secret.
     pub fn written(&self, syntax: Syntax) -> Option<String> {
         self.shown(syntax).filter(|_| self.is_whole)
     }
@@ -95,10 +103,31 @@ fn has_address(words: &[String]) -> bool {
     words.iter().any(|word| word.contains(VSOCK_SCHEME))
 }
 
-/// Returns a word with an address of the loopback instead of its address of AF_VSOCK.
+/// Returns a word with addresses of the loopback instead of its addresses of AF_VSOCK.
 fn on_loopback(word: &str, default: u16) -> String {
-    let Some((before, address, after)) = split(word) else { return word.to_owned() };
-    format!("{before}127.0.0.1:{}{after}", port(address, default))
+    let (mut replaced, mut rest) = (String::new(), word);
+    while let Some((before, address, after)) = split(rest) {
+        replaced += before;
+        replaced += "127.0.0.1:";
+        replaced += &port(address, default).to_string();
+        rest = after;
+    }
+    replaced + rest
+}
+
+/// Returns the addresses of AF_VSOCK in a word.
+fn addresses(word: &str) -> impl Iterator<Item = &str> {
+    let mut rest = word;
+    iter::from_fn(move || {
+        let (_, address, after) = split(rest)?;
+        rest = after;
+        Some(address)
+    })
+}
+
+/// Returns whether an address has neither a placeholder for each CID nor a variable of a shell.
+fn is_plain(address: &str) -> bool {
+    !address.contains(SPECIAL)
 }
 
 /// Returns the port of an address of AF_VSOCK, which may follow a CID: `vsock://3:4088`. Returns `default` if it is not a TCP
@@ -111,7 +140,8 @@ fn port(address: &str, default: u16) -> u16 {
 /// Returns the first address of AF_VSOCK in a word, with the text before and after it. The word can be a script of a shell.
 fn split(word: &str) -> Option<(&str, &str, &str)> {
     let (before, rest) = word.split_at(word.find(VSOCK_SCHEME)?);
-    let is_end = |c: char| !c.is_ascii_alphanumeric() && !matches!(c, ':' | '-' | '.' | '_');
+    let is_part = |c: char| matches!(c, ':' | '-' | '.' | '_') || SPECIAL.contains(&c);
+    let is_end = |c: char| !c.is_ascii_alphanumeric() && !is_part(c);
     let length = rest[VSOCK_SCHEME.len()..].find(is_end);
     let (address, after) = length.map_or((rest, ""), |it| rest.split_at(VSOCK_SCHEME.len() + it));
     Some((before, address, after))
@@ -184,6 +214,15 @@ mod tests {
                 &["-v"],
                 r#"entrypoint "/agent" "127.0.0.1:4088""#,
             ),
+            (
+                "",
+                &["/agent"],
+                &["--listen=vsock://1,vsock://2"],
+                r#"args "--listen=127.0.0.1:1,127.0.0.1:2""#,
+            ),
+            ("", &["/agent"], &["vsock://*:9", "vsock://1"], "vsock://*:9 in args: 9"),
+            ("", &["/agent"], &["vsock://[::]:9"], "vsock://[::]:9 in args: 9"),
+            ("", &["/agent"], &["vsock://2:${PORT}"], "vsock://2:${PORT} in args: 4088"),
             ("port 5000", &["/agent"], &["vsock://any"], r#"args "127.0.0.1:5000""#),
             ("", &[], &["/agent", "vsock://1"], r#"args "/agent" "127.0.0.1:1""#),
             (

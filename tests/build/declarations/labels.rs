@@ -277,7 +277,7 @@ fn a_key_in_a_label() {
      3 |     image "oci:images/agent"
        |           ^^^^^^^^^^^^^^^^^^ named here
        |
-       = help: declare the secret `OPENAI_API_KEY` in the Boxfile, which replaces the label; and replace this key, because the image has it
+       = help: declare the secret `OPENAI_API_KEY` in the Boxfile, which replaces the label; and make a new key, because everybody with the image has this one
     "#);
     checkout.edit("Boxfile", "vm cpus=1", "secret \"OPENAI_API_KEY\"\nvm cpus=1");
     let plan = checkout.built_plan();

@@ -48,8 +48,8 @@ impl Explain for ComposeError {
             }
             Self::KeyInLabel { variable, .. } => {
                 let text = format!(
-                    "declare the secret `{variable}` in the Boxfile, which replaces the label; and replace \
-                     this key, because the image has it"
+                    "declare the secret `{variable}` in the Boxfile, which replaces the label; and make a \
+                     new key, because everybody with the image has this one"
                 );
                 return help(ImageUnusable, text);
             }
