@@ -197,10 +197,19 @@ def schema(parameters):
     return {"type": "object", "properties": properties, "required": required}
 
 
-def find_skills():
-    """Returns the skills that the box has now, by name. If one cannot be read, the model gets the reason as its text."""
+def is_schema_of_an_object(given):
+    """Returns whether this is a JSON Schema of an object that has each property which it requires."""
+    properties, required = given["properties"], given.get("required", [])
+    if given["type"] != "object" or not isinstance(properties, dict) or not isinstance(required, list):
+        return False
+    is_named = all(isinstance(it, str) for it in [*properties, *required])
+    return is_named and all(isinstance(it, (dict, bool)) for it in properties.values()) and {*required} <= {*properties}
+
+
+def find_skills(paths):
+    """Returns the skills of these `SKILL.md`, by name. If one cannot be read, the model gets the reason as its text."""
     found, room = {}, LONGEST_SKILLS
-    for path in sorted(SKILLS.glob("*/SKILL.md"))[:MOST_SKILLS]:
+    for path in paths:
         name = path.parent.name
         try:
             skill = read_skill(path.parent)
@@ -239,11 +248,20 @@ def tool_of(folder, about):
         raise ValueError(f"its tool {name} names no program of the skill")
     if not re.fullmatch(r"[\w-]{1,64}", name, re.ASCII):
         raise ValueError(f"{name} is no name of a tool")
-    parameters = schema(about.get("parameters") or [])
+    parameters = parameters_of(name, about)
     variables = {it: "TOOL_ARG_" + re.sub(r"\W", "_", it.upper(), flags=re.ASCII) for it in parameters["properties"]}
     if len(set(variables.values())) < len(variables):
         raise ValueError(f"two parameters of its tool {name} have the same variable")
     return name, Tool(str(about.get("description") or ""), parameters, folder / path, variables)
+
+
+def parameters_of(name, about):
+    """Returns the JSON Schema of the parameters of a skill's tool."""
+    with contextlib.suppress(LookupError, TypeError):
+        parameters = schema(about.get("parameters") or [])
+        if is_schema_of_an_object(parameters):
+            return parameters
+    raise ValueError(f"the parameters of its tool {name} are no JSON Schema of an object")
 
 
 class Tools:
@@ -254,11 +272,16 @@ class Tools:
         self.changed = changed
         self.steps = 0
         self.skills = {}
+        self.has_too_many_skills = False
         self.offered = offer({})
 
     def look_for_skills(self):
         """Activates the skills that the box has now. Returns a sentence for the model about each that has changed."""
-        before, self.skills = self.skills, find_skills()
+        paths = sorted(SKILLS.glob("*/SKILL.md"))
+        if len(paths) > MOST_SKILLS and not self.has_too_many_skills:
+            self.has_too_many_skills = True
+            say(f"more than {MOST_SKILLS} skills: the others are left out")
+        before, self.skills = self.skills, find_skills(paths[:MOST_SKILLS])
         self.offered = offer(self.skills)
         names = [it for it in sorted({*before, *self.skills}) if before.get(it) != self.skills.get(it)]
         return [self.tell(name, "loaded" if name in self.skills else "unloaded") for name in names]
@@ -390,7 +413,8 @@ def replace(directory, name, content, private=False):
 
 
 def run(command, seconds, **options):
-    """Runs a program until its time is up, and ends what it leaves. Returns how it ended, and the end of its output."""
+    """Runs a program until its time is up, and ends what it leaves in its process group. Returns how it ended, and the
+    end of its output."""
     output, has_ended, deadline = b"", False, time.monotonic() + seconds
     streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "bufsize": 0}
     with subprocess.Popen(command, start_new_session=True, **streams, **options) as program:
@@ -447,7 +471,7 @@ def remember(tasks):
 
 def front_matter(text):
     """Returns the values of a `SKILL.md`, which are between its first two lines `---`, and the text below."""
-    lines = text.removeprefix("\ufeff").split("\n")
+    lines = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
     if lines[0] != "---" or "---" not in lines[1:]:
         raise ValueError("it does not begin with a front matter")
     end = lines.index("---", 1)
@@ -503,8 +527,10 @@ class Yaml:
                 raise ValueError(f"{found[2]} is there twice")
             self.lines.popleft()
             text = self.COMMENT.sub(r"\1", found[3] or "").strip()
-            below = indent if self.is_item(indent) else indent + 1
-            values[found[2]] = self.scalar(text, indent) if text else self.block(below)
+            if text:
+                values[found[2]] = self.scalar(text, indent)
+            else:
+                values[found[2]] = self.block(indent if self.is_item(indent) else indent + 1)
         return values
 
     def scalar(self, text, indent):

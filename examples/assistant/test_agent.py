@@ -207,6 +207,27 @@ class Skills(Agent):
         text = "skill greet loaded, as a text only: two parameters of its tool greet have the same variable"
         self.assertIn(text, lines)
 
+    def test_parameters_that_are_no_schema_make_a_skill_a_text(self):
+        schema = "type: object\n      properties: {why: {type: string}}\n      required: [why]"
+        for parameters in (
+            "properties: [x]",
+            "properties: {w: string}",
+            "properties:",
+            "type: string",
+            "required: true",
+            "required: [[why]]",
+            schema.replace("[why]", "[why, when]"),
+            "- x",
+            "- type: string",
+            "- name: 7",
+            "- name: [x]",
+        ):
+            self.load(text=GREET.replace(schema, parameters))
+            _, lines, asked = self.run_with(DONE)
+            text = "the parameters of its tool fail are no JSON Schema of an object"
+            self.assertIn(f"skill greet loaded, as a text only: {text}", lines, parameters)
+            self.assertEqual(len(asked[0]["tools"]), 3, parameters)
+
     def test_a_tool_of_a_skill_needs_bash(self):
         self.load(text=GREET.replace("name: greet\n    d", "name: write_file\n    d"))
         for allowed, names in {'["read_file"]': ["read_file"], '["bash"]': ["run_tests", "fail"]}.items():
@@ -260,9 +281,11 @@ class Skills(Agent):
         for name in "abc":
             self.load(name)
         self.enterContext(mock.patch.multiple(agent, MOST_SKILLS=2, LONGEST_SKILLS=100))
-        _, lines, _ = self.run_with(DONE)
+        _, lines, _ = self.run_with(REPAIR, DONE)
         text = "skill b loaded, as a text only: all skills together have more than 100 characters"
-        self.assertEqual(lines[1:3], ["skill a loaded", text])
+        more = "more than 2 skills: the others are left out"
+        self.assertEqual(lines[1:4], [more, "skill a loaded", text])
+        self.assertEqual(lines.count(more), 1)
         self.assertFalse(any(it.startswith("skill c") for it in lines))
 
     def test_a_skill_is_loaded_again_when_it_has_changed(self):
@@ -319,8 +342,10 @@ class Yaml(unittest.TestCase):
             "a:\nb: 01": {"a": None, "b": "01"},
             "a: it's # a comment": {"a": "it's"},
             '"a b" : c\nd  e: f': {"a b": "c", "d  e": "f"},
+            "a: |\n  # Heading\n  b: c\nd: e": {"a": "# Heading b: c", "d": "e"},
         }.items():
             self.assertEqual(self.read(text), value, text)
+        self.assertEqual(agent.front_matter("---\r\na: b\r\n---\r\nc\r\n"), ({"a": "b"}, "c\n"))
 
     def test_everything_else_is_refused(self):
         for text in ("a: &b c", "a: *b", "a: !c d", "a: b: c", "a: 'b", 'a: "b', "a: [b", "a: 1\na: 2", "- a\nb: c", "a: b\n}"):
