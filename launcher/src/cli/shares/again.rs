@@ -134,6 +134,18 @@ mod tests {
             Ok(shared.records())
         }
 
+        /// Declares the mounted skill `notes`.
+        fn with_notes(mut self) -> Self {
+            let skill = r#"{"name":"notes","mode":"mounted"}"#;
+            self.plan.skills = vec![serde_json::from_str(skill).unwrap()];
+            self
+        }
+
+        /// Returns the option `--skill` with this directory for the skill `notes`.
+        fn notes(&self, path: &str) -> String {
+            format!("--skill=notes={}", self.home.join(path).display())
+        }
+
         /// Makes a skill in a directory that has its name.
         fn skill(&self, path: &str) {
             let (directory, name) = (self.home.join(path), path.rsplit('/').next().unwrap());
@@ -274,13 +286,10 @@ mod tests {
     /// Another program has replaced the directory with a link to the directory of another skill of the user.
     #[test]
     fn a_directory_of_skills_is_the_same_one_when_the_box_starts_again() {
-        let mut scene = Scene::new();
-        let skill = r#"{"name":"notes","mode":"mounted"}"#;
-        scene.plan.skills = vec![serde_json::from_str(skill).unwrap()];
+        let scene = Scene::new().with_notes();
         scene.skill("keys/notes");
         scene.skill("skills/a");
-        let notes = format!("--skill=notes={}", scene.home.join("keys/notes").display());
-        let again = scene.repeated(&[notes, scene.skills("skills")]);
+        let again = scene.repeated(&[scene.notes("keys/notes"), scene.skills("skills")]);
         assert_eq!(scene.seen(&again).unwrap().len(), 2);
         scene.link("skills", "keys");
         let mut errors = scene.seen(&again).unwrap_err();
@@ -296,14 +305,11 @@ mod tests {
 
     #[test]
     fn a_skill_that_is_given_decides_between_two_of_its_name() {
-        let mut scene = Scene::new();
-        let skill = r#"{"name":"notes","mode":"mounted"}"#;
-        scene.plan.skills = vec![serde_json::from_str(skill).unwrap()];
+        let scene = Scene::new().with_notes();
         for path in ["skills/notes", "other/notes", "keys/notes"] {
             scene.skill(path);
         }
-        let given = format!("--skill=notes={}", scene.home.join("keys/notes").display());
-        let words = [scene.skills("skills"), scene.skills("other"), given];
+        let words = [scene.skills("skills"), scene.skills("other"), scene.notes("keys/notes")];
         let seen = scene.seen(&words).unwrap();
         let hosts: Vec<_> = seen.iter().map(|it| it.host.clone()).collect();
         assert_eq!(hosts, [scene.home.join("keys/notes")]);
