@@ -159,7 +159,10 @@ const CALLERS: &[(c_long, Caller)] = &[
 /// versions has several paths.
 fn sources() -> BTreeMap<String, Vec<PathBuf>> {
     let mut cargo = Workspace::find().cargo();
-    let metadata = program::run(cargo.args(["metadata", "--format-version", "1", "--offline"]));
+    // Without the filter, cargo needs the crates of all platforms, which nothing has downloaded on a new machine.
+    let filter = ["--filter-platform", "x86_64-unknown-linux-gnu"];
+    cargo.args(["metadata", "--format-version", "1", "--offline"]).args(filter);
+    let metadata = program::run(&mut cargo);
     let metadata: Value = serde_json::from_slice(&metadata.unwrap()).unwrap();
     let mut found = BTreeMap::<String, Vec<PathBuf>>::new();
     for package in metadata["packages"].as_array().unwrap() {
