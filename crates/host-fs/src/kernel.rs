@@ -58,9 +58,20 @@ pub fn mounted_below(directory: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(places.filter(|it| it != directory && it.starts_with(directory)).collect())
 }
 
+/// Returns the ids of the mounts at `directory` and below it, as `STATX_MNT_ID` of
+/// [statx(2)](https://man7.org/linux/man-pages/man2/statx.2.html) has them. `directory` must have no links.
+///
+/// # Errors
+/// The errors of [`around`].
+pub fn mount_ids_in(directory: &Path) -> io::Result<Vec<u64>> {
+    let inner = mounts()?.into_iter().filter(|it| it.place.starts_with(directory));
+    Ok(inner.map(|it| it.id).collect())
+}
+
 /// A mounted file system.
 #[derive(Debug, PartialEq, Eq)]
 struct Mount {
+    id: u64,
     place: PathBuf,
     kind: String,
 }
@@ -93,10 +104,11 @@ pub fn no_files(place: &Path) -> io::Error {
 /// Parses a line of [proc_pid_mountinfo(5)](https://man7.org/linux/man-pages/man5/proc_pid_mountinfo.5.html).
 fn mount(line: &str) -> Option<Mount> {
     let (own, device) = line.split_once(" - ")?;
+    let id = own.split(' ').next()?.parse().ok()?;
     let place = own.split(' ').nth(4)?;
     let escapes = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
     let place = escapes.iter().fold(place.to_owned(), |text, (from, to)| text.replace(from, to));
-    Some(Mount { place: place.into(), kind: device.split(' ').next()?.to_owned() })
+    Some(Mount { id, place: place.into(), kind: device.split(' ').next()?.to_owned() })
 }
 
 #[cfg(test)]
@@ -116,6 +128,10 @@ mod tests {
         let below = mounted_below(Path::new("/")).unwrap();
         assert!(below.contains(&proc().unwrap()) && !below.contains(&PathBuf::from("/")));
         assert!(!mounted_below(Path::new("/pro")).unwrap().contains(&proc().unwrap()));
+        let [ids, inner] = ["/", "/proc"].map(|it| mount_ids_in(Path::new(it)).unwrap());
+        assert!(
+            !inner.is_empty() && inner.iter().all(|it| ids.contains(it)) && inner.len() < ids.len()
+        );
         assert_eq!(no_files(Path::new("/sys")).to_string(), "/sys is a file system of the kernel");
     }
 
@@ -149,6 +165,6 @@ mod tests {
     }
 
     fn at(place: &str, kind: &str) -> Mount {
-        Mount { place: place.into(), kind: kind.to_owned() }
+        Mount { id: 36, place: place.into(), kind: kind.to_owned() }
     }
 }

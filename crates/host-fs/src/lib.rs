@@ -16,7 +16,7 @@ pub mod way;
 
 use std::ffi::OsString;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// A failed operation on a file or directory.
 #[derive(Debug, thiserror::Error)]
@@ -84,6 +84,19 @@ pub fn user_directory(
     variable: impl Fn(&str) -> Option<OsString>,
 ) -> Option<PathBuf> {
     absolute_path(variable(name)).or_else(|| Some(named_path(variable("HOME"))?.join(default)))
+}
+
+/// Returns a path without `.` and `..`, as if no component were a link: `/x/./a/../b` becomes `/x/b`.
+pub fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            Component::CurDir => {}
+            part => plain.push(part),
+        }
+    }
+    plain
 }
 
 /// Returns the path in a variable of the XDG specification, which requires programs to ignore relative paths.

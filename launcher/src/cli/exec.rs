@@ -21,7 +21,7 @@ use vmm::signals::{StopSignals, Stopped};
 
 use super::asker::Asker;
 use super::command::{CommandOptions, bytes, component};
-use super::environment::record_or_tip;
+use super::environment::{Environment, record_at, record_or_tip};
 use super::error::{Failure, usage};
 use super::memory::{disk_full, out_of_memory};
 use super::screen::Screen;
@@ -149,7 +149,17 @@ pub(crate) fn shell(args: &ShellArgs) -> Result<u8, Failure> {
     let env = Vec::new();
     let (json, raw, detached) = (false, true, false);
     let options = &options;
-    run(&Request { name, component: *component, command, options, env, json, raw, detached })
+    let request =
+        Request { name, component: *component, command, options, env, json, raw, detached };
+    let code = run(&request)?;
+    let state = paths::state()?;
+    // The box may have ended and been removed meanwhile.
+    if let Ok(record) = record_at(&Boxes::new(&state), name)
+        && let Some(environment) = Environment::of(&state, &record)
+    {
+        environment.tell();
+    }
+    Ok(code)
 }
 
 fn run(request: &Request<'_>) -> Result<u8, Failure> {

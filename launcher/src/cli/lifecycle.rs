@@ -13,7 +13,7 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use vmm::signals::{StopSignals, Stopped};
 
-use super::environment::{check_kept, names_of, record_at, remove_volumes};
+use super::environment::{Environment, check_kept, names_of, record_at, remove_data};
 use super::error::{Failure, signal_code};
 use super::launch_error::LaunchError;
 use super::memory::out_of_memory;
@@ -136,11 +136,13 @@ pub(crate) struct AttachArgs {
 }
 
 pub(crate) fn stop(args: &StopArgs) -> Result<u8, Failure> {
-    let boxes = Boxes::new(&paths::state()?);
+    let state = paths::state()?;
+    let boxes = Boxes::new(&state);
     let names = named_or(&args.names, args.all, &boxes, |it| it.state != State::Ended)?;
     each(&names, args.json, |name| {
         let record = boxes.find(name)?;
-        Ok(end(&boxes, &record, args.grace.time())?)
+        end(&boxes, &record, args.grace.time())?;
+        Environment::of(&state, &record).map_or(Ok(()), |it| it.stopped(&record))
     })
 }
 
@@ -242,7 +244,7 @@ pub(crate) fn rm(args: &RmArgs) -> Result<u8, Failure> {
             false => boxes.remove(name)?,
         }
         let environment = record.filter(|it| it.project.is_some());
-        environment.map_or(Ok(()), |it| remove_volumes(&state, &it))
+        environment.map_or(Ok(()), |it| remove_data(&state, &it))
     })
 }
 

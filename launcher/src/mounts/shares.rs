@@ -64,6 +64,7 @@ impl HostShare {
                 owner: (found.st_uid, found.st_gid),
                 is_writable: access == Access::ReadWrite,
                 kept: Vec::new(),
+                guarded: Vec::new(),
             };
             Ok((way, shared))
         };
@@ -92,6 +93,21 @@ impl HostShare {
     pub fn keeping(mut self, paths: Vec<PathBuf>) -> Self {
         self.directory.kept = paths;
         self
+    }
+
+    /// Returns the share with directories in which components make no symbolic links, pipes or sockets. `paths` are relative to the
+    /// directory; an empty path is the directory itself.
+    #[must_use]
+    pub fn guarding(mut self, paths: Vec<PathBuf>) -> Self {
+        self.directory.guarded = paths;
+        self
+    }
+
+    /// Returns the paths on the host that [`Self::guarding`] and [`Self::keeping`] have set.
+    pub fn protected(&self) -> impl Iterator<Item = PathBuf> {
+        let all = self.directory.guarded.iter().chain(&self.directory.kept);
+        // An empty path would add a slash.
+        all.map(|it| self.host().join(it).components().collect())
     }
 
     /// Returns whether components may write to the directory.

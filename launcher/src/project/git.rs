@@ -1,29 +1,37 @@
-//! The git repository of a project: what of it a box may only read, and where it is if it is not in the project.
+//! The git repository of a project: what is protected in it, and where it is if it is not in the project.
 //!
 //! git starts the programs of `hooks` and of some settings in `config`
-//! ([githooks(5)](https://git-scm.com/docs/githooks), [git-config(1)](https://git-scm.com/docs/git-config)) as whoever uses the
-//! repository, so a box that writes to them runs programs on the host. The form of a repository is described by
+//! ([githooks(5)](https://git-scm.com/docs/githooks), [git-config(1)](https://git-scm.com/docs/git-config)) as the user of the
+//! repository, so a box that writes to them runs programs on the host. git writes to other files, such as `logs/HEAD`, and follows
+//! links there, so a box that makes links writes to files of the host. The form of a repository is described by
 //! [gitrepository-layout(5)](https://git-scm.com/docs/gitrepository-layout).
 
+use std::ffi::OsStr;
 use std::fs::{self, DirBuilder};
 use std::io::{self, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
+pub(super) use host_fs::checkout::is_git;
 use host_fs::read::{Links, read_file};
 
+use super::special::{Special, check_special};
+
 /// The entry of a project that is its repository, or a file with the path of it.
-const GIT: &str = ".git";
+pub(super) const GIT: &str = ".git";
 /// The directory of hooks.
-const HOOKS: &str = "hooks";
+pub(super) const HOOKS: &str = "hooks";
 /// The names in a repository that let git start programs, or lead it to another repository.
-const KEPT: [&str; 5] = [HOOKS, CONFIG, CONFIG_OF_WORKTREE, COMMON, "gitdir"];
+pub(super) const KEPT: [&str; 5] = [HOOKS, CONFIG, CONFIG_OF_WORKTREE, COMMON, "gitdir"];
 const CONFIG: &str = "config";
 const CONFIG_OF_WORKTREE: &str = "config.worktree";
 /// The file with the path of the repository that has the hooks and the `config` of a worktree.
-const COMMON: &str = "commondir";
+pub(super) const COMMON: &str = "commondir";
 /// The content of that file that leads nowhere else. Without the slash, libgit2 finds no repository.
-const OWN: &str = "./";
+pub(super) const OWN: &str = "./";
+/// The directories of a repository whose entries have the names of branches and objects.
+pub(super) const NAMED: [&str; 3] = ["refs", "logs", "objects"];
 /// Any of these makes a directory a repository that a box may have damaged, or may complete.
 const PARTS: [&str; 4] = ["HEAD", "objects", HOOKS, CONFIG];
 /// The setting that makes git read `config.worktree`.
@@ -65,16 +73,43 @@ pub enum GitError {
     /// The project has too many repositories of submodules.
     #[error("{} has more than {MAX_REPOSITORIES} submodules", .0.display())]
     TooMany(PathBuf),
+    /// The repository, which is not in the project, contains the project.
+    #[error("{} contains the project, so a box could write to all of it", .0.display())]
+    Around(PathBuf),
+    /// An index has an entry that is not one of the files of the project, so git would write to it.
+    #[error("{} has the entry {entry}, which is no file of the project", path.display())]
+    Index {
+        /// The path of the index.
+        path: PathBuf,
+        /// The path of the entry, as a word for a shell. It is empty if the index cannot be read.
+        entry: String,
+    },
+    /// Something in the repository is neither a file nor a directory, so git would follow it, or wait for it.
+    #[error("{} is {kind}", path.display())]
+    Special {
+        /// The path of the entry.
+        path: PathBuf,
+        /// The kind of the entry.
+        kind: Special,
+    },
+}
+
+/// What a box may not do in a directory, as paths relative to the directory.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Protected {
+    /// The files and directories that a box may only read.
+    pub kept: Vec<PathBuf>,
+    /// The directories in which a box may make only files and directories. An empty path is the directory itself.
+    pub guarded: Vec<PathBuf>,
 }
 
 /// The repository of a project.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repository {
-    /// The directory of the repository, if it is not in the project, which is a worktree or a submodule; and what a box may only
-    /// read in it, as relative paths.
-    pub outside: Option<(PathBuf, Vec<PathBuf>)>,
-    /// What a box may only read in the project, as relative paths.
-    pub kept: Vec<PathBuf>,
+    /// The directory of the repository, if it is not in the project, which is a worktree or a submodule.
+    pub outside: Option<(PathBuf, Protected)>,
+    /// What is protected in the project.
+    pub inside: Protected,
 }
 
 impl Repository {
@@ -88,20 +123,25 @@ impl Repository {
         match kind(&place)? {
             Kind::Absent => Ok(None),
             Kind::Directory => {
-                let mut kept = kept_of(project, Path::new(GIT))?;
-                kept.extend(checkouts(project, &kept)?);
-                Ok(Some(Self { outside: None, kept }))
+                let mut inside = protected(project, Path::new(GIT))?;
+                inside.kept.extend(checkouts(project, &inside.kept)?);
+                Ok(Some(Self { outside: None, inside }))
             }
             Kind::File => {
                 let outside = outside(project, &place)?;
-                let kept = kept_of(&outside, Path::new(""))?;
-                let mut own = vec![PathBuf::from(GIT)];
+                if project.starts_with(&outside) {
+                    return Err(GitError::Around(outside));
+                }
+                let own = PathBuf::from(GIT);
                 // The repository of a submodule's checkout may be in the project.
                 if let Ok(inner) = outside.strip_prefix(project) {
-                    own.extend(kept.iter().map(|it| inner.join(it)));
-                    return Ok(Some(Self { outside: None, kept: own }));
+                    let mut inside = protected(project, inner)?;
+                    inside.kept.push(own);
+                    return Ok(Some(Self { outside: None, inside }));
                 }
-                Ok(Some(Self { outside: Some((outside, kept)), kept: own }))
+                let of_outside = protected(&outside, Path::new(""))?;
+                let inside = Protected { kept: vec![own], guarded: Vec::new() };
+                Ok(Some(Self { outside: Some((outside, of_outside)), inside }))
             }
             Kind::Link => Err(GitError::Link(place)),
         }
@@ -140,14 +180,18 @@ fn read(path: &Path) -> Result<Vec<u8>, GitError> {
     read.map_err(|error| GitError::File { path: path.to_owned(), source: error.into() })
 }
 
+/// Returns the path in the text of a file of git, after `prefix`. It is empty if the text has another form.
+pub(super) fn target<'a>(text: &'a [u8], prefix: &[u8]) -> &'a Path {
+    let path = text.strip_prefix(prefix).unwrap_or_default().trim_ascii_start();
+    let end = path.iter().rposition(|it| !matches!(it, b'\n' | b'\r')).map_or(0, |it| it + 1);
+    Path::new(OsStr::from_bytes(&path[..end]))
+}
+
 /// Returns the path in a file of git, after `prefix`. A relative path begins at the directory of the file.
 fn path_in(file: &Path, prefix: &str) -> Result<PathBuf, GitError> {
-    let text = String::from_utf8_lossy(&read(file)?).into_owned();
-    let path =
-        text.strip_prefix(prefix).unwrap_or_default().trim_end_matches(['\n', '\r']).trim_start();
-    let parent = file.parent().unwrap_or(file);
-    let found = parent.join(path).canonicalize();
-    found.map_err(|source| GitError::File { path: parent.join(path), source })
+    let text = read(file)?;
+    let path = file.parent().unwrap_or(file).join(target(&text, prefix.as_bytes()));
+    path.canonicalize().map_err(|source| GitError::File { path, source })
 }
 
 /// Returns the repository that the file `.git` of a project names, `place`: the common directory of a worktree, or the repository of
@@ -179,7 +223,13 @@ fn worktree_of(repository: &Path) -> Result<Option<PathBuf>, GitError> {
     Ok(value.and_then(|it| repository.join(it).canonicalize().ok()))
 }
 
-/// Returns whether a directory is a repository, as git decides it.
+/// Returns whether a directory, whose entries `has` knows, is a repository without `.git` around it. Its objects and refs may be in
+/// another directory.
+pub(super) fn is_bare(has: impl Fn(&str) -> bool) -> bool {
+    has("HEAD") && (has(COMMON) || (has("objects") && has("refs")))
+}
+
+/// Returns whether a directory has its own objects, and is a repository.
 fn is_repository(directory: &Path) -> bool {
     directory.join("HEAD").is_file() && directory.join("objects").is_dir()
 }
@@ -198,6 +248,14 @@ fn checkouts(project: &Path, kept: &[PathBuf]) -> Result<Vec<PathBuf>, GitError>
         }
     }
     Ok(found)
+}
+
+/// Returns what is protected in the repository `root/path`, relative to `root`. The repository must have no links yet, except among
+/// its hooks, where git writes nothing.
+fn protected(root: &Path, path: &Path) -> Result<Protected, GitError> {
+    let kept = kept_of(root, path)?;
+    check_special(root, path, &kept)?;
+    Ok(Protected { kept, guarded: vec![path.to_owned()] })
 }
 
 /// Returns what a box may only read in the repository `root/path`, and in those of its submodules and worktrees, relative to `root`.
@@ -325,16 +383,17 @@ mod tests {
             let root = self.at("").display().to_string();
             let found = Repository::of(&self.at(project));
             let found = found.map_err(|it| it.to_string().replace(&root, ""))?;
-            let Some(Repository { outside, kept }) = found else {
+            let Some(Repository { outside, inside }) = found else {
                 return Ok("none".to_owned());
             };
-            let listed = |mut kept: Vec<PathBuf>| {
+            let listed = |Protected { mut kept, guarded }: Protected| {
                 kept.sort();
-                let kept: Vec<_> = kept.iter().map(|it| it.display().to_string()).collect();
-                kept.join(" ")
+                let kept = kept.iter().map(|it| it.display().to_string());
+                let guarded = guarded.iter().map(|it| format!("({})", it.display()));
+                kept.chain(guarded).collect::<Vec<_>>().join(" ")
             };
-            let outside = outside.map(|(it, kept)| format!("; {}: {}", it.display(), listed(kept)));
-            Ok((listed(kept) + &outside.unwrap_or_default()).replace(&root, ""))
+            let outside = outside.map(|(it, of)| format!("; {}: {}", it.display(), listed(of)));
+            Ok((listed(inside) + &outside.unwrap_or_default()).replace(&root, ""))
         }
     }
 
@@ -368,6 +427,7 @@ mod tests {
         .git/modules/lib/a/modules/b/hooks
         .git/worktrees/w/gitdir
         checkout/.git
+        (.git)
         ");
         assert!(scene.at("p/.git/hooks").is_dir(), "a box must not be the one who makes it");
         // A box removes a part of a repository, and hopes that the next start does not take it for one.
@@ -405,8 +465,9 @@ mod tests {
         modules/s/hooks
         worktrees/w/commondir
         worktrees/w/gitdir
+        ()
         ");
-        insta::assert_snapshot!(scene.found("p/s").unwrap(), @".git; p/.git/modules/s: commondir config hooks");
+        insta::assert_snapshot!(scene.found("p/s").unwrap(), @".git; p/.git/modules/s: commondir config hooks ()");
     }
 
     /// A box writes `.git` of its project, and hopes to get another directory at its next start.

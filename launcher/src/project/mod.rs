@@ -1,7 +1,10 @@
 //! Projects: directories of the host, each with a box of its own, its environment.
 
 mod git;
+mod index;
+pub mod left;
 mod name;
+mod special;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,8 +13,9 @@ use host_fs::OsError;
 use host_fs::trust::{Stranger, Trusted};
 use host_fs::way::Way;
 
-pub use git::{GitError, Repository};
+pub use git::{GitError, Protected, Repository};
 pub use name::{name_of, volume_prefix};
+pub use special::Special;
 
 /// Why a directory can be no project.
 #[derive(Debug, thiserror::Error)]

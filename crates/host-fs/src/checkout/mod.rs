@@ -50,14 +50,18 @@ fn check_no_repository(inner: &Path) -> io::Result<()> {
 }
 
 /// Returns whether a name marks a repository's metadata, which is not checked in and can contain keys to the
-/// repository, for example. Some file systems accept `.GIT` and the short name `GIT~1` for `.git`.
+/// repository, for example.
 pub fn is_repository(name: &OsStr) -> bool {
+    REPOSITORIES.iter().any(|it| name.eq_ignore_ascii_case(it)) || is_git(name)
+}
+
+/// Returns whether a name leads to `.git`. Some file systems accept `.GIT` and the short name `GIT~1` for it.
+pub fn is_git(name: &OsStr) -> bool {
     let is_short = |name: &str| {
         let number = name.get(..4).filter(|it| it.eq_ignore_ascii_case("git~")).map(|_| &name[4..]);
         number.is_some_and(|it| it.parse::<u32>().is_ok())
     };
-    REPOSITORIES.iter().any(|it| name.eq_ignore_ascii_case(it))
-        || name.to_str().is_some_and(is_short)
+    name.eq_ignore_ascii_case(".git") || name.to_str().is_some_and(is_short)
 }
 
 /// Checks that a path is in the checkout, and returns it with its symbolic links resolved.

@@ -230,6 +230,10 @@ pub(super) const MODE_CALLS: &[(c_long, u8)] = &[
     (libc::SYS_fchmodat, 2),
 ];
 
+/// The calls that make links and special files, each with the index of its first unused argument. A call fails with EPERM unless
+/// this argument is [`PERMIT`](super::links::PERMIT): only `links` makes such calls.
+pub(super) const LINK_CALLS: &[(c_long, u8)] = &[(libc::SYS_symlinkat, 3), (libc::SYS_mknodat, 4)];
+
 /// The bits of a mode that make a program run as another user or group.
 pub(super) const SET_ID_BITS: [u32; 2] = [libc::S_ISUID, libc::S_ISGID];
 

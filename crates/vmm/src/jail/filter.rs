@@ -12,9 +12,10 @@ use seccompiler::{
 };
 
 use super::calls::{
-    CALLS, DISK_CALLS, IDLE_CALLS, MODE_CALLS, MODE_FLAGS, NETWORK_CALLS, Rule, SELF, SET_ID_BITS,
-    SHARE_CALLS, WRITABLE_SHARE_CALLS,
+    CALLS, DISK_CALLS, IDLE_CALLS, LINK_CALLS, MODE_CALLS, MODE_FLAGS, NETWORK_CALLS, Rule, SELF,
+    SET_ID_BITS, SHARE_CALLS, WRITABLE_SHARE_CALLS,
 };
+use super::links::PERMIT;
 use super::{Needs, trace};
 
 /// A filter that can be installed.
@@ -53,7 +54,8 @@ impl Filter {
             let idle = IDLE_CALLS.iter().map(|call| (*call, Vec::new())).collect();
             programs.push(program(idle, SeccompAction::Allow, SeccompAction::Errno(0))?);
             let refused = SeccompAction::Errno(libc::EPERM.cast_unsigned());
-            programs.push(program(set_id_rules()?, SeccompAction::Allow, refused)?);
+            programs.push(program(set_id_rules()?, SeccompAction::Allow, refused.clone())?);
+            programs.push(program(link_rules()?, SeccompAction::Allow, refused)?);
         }
         // Must be the last program, because it forbids the call that installs a program.
         programs.push(program(rules, forbidden, SeccompAction::Allow)?);
@@ -102,6 +104,15 @@ fn set_id_rules() -> Result<BTreeMap<c_long, Vec<SeccompRule>>, BackendError> {
     Ok(found)
 }
 
+/// Returns the rules that match a call of [`LINK_CALLS`] that `links` has not made.
+fn link_rules() -> Result<BTreeMap<c_long, Vec<SeccompRule>>, BackendError> {
+    let rule = |index| {
+        let condition = SeccompCondition::new(index, Qword, SeccompCmpOp::Ne, PERMIT)?;
+        Ok(vec![SeccompRule::new(vec![condition])?])
+    };
+    LINK_CALLS.iter().map(|(call, index)| Ok((*call, rule(*index)?))).collect()
+}
+
 /// Converts a rule to the filter's rules, of which a call has to match one. An empty list matches any call.
 fn conditions(rule: Rule) -> Result<Vec<SeccompRule>, BackendError> {
     let one = |index, operator, value: u32| {
@@ -141,6 +152,45 @@ mod tests {
     const UNFILTERED: [c_long; 2] = [335, 336];
     /// The bit that marks a call of the x32 ABI in the call's number.
     const X32: c_long = 0x4000_0000;
+
+    /// A program in which other code than that of `links` makes links cannot make any.
+    #[test]
+    fn only_one_function_makes_links_and_pipes() {
+        let directory = tempfile::tempdir().unwrap();
+        let new = directory.path().join("made");
+        let new = std::ffi::CString::new(new.to_str().unwrap()).unwrap();
+        let (here, target) = (libc::AT_FDCWD, c"target".as_ptr());
+        let needs = Needs { shares: true, writable_shares: true, ..Needs::default() };
+        // SAFETY: the child makes system calls only, with memory that was made before.
+        match unsafe { fork() }.unwrap() {
+            ForkResult::Parent { child } => {
+                assert_eq!(waitpid(child, None).unwrap(), WaitStatus::Exited(child, 0b10110));
+            }
+            ForkResult::Child => {
+                let filter = Filter::new(false, needs).unwrap();
+                nix::sys::prctl::set_no_new_privs().ok();
+                filter.install().ok();
+                let [link, pipe] = [libc::SYS_symlinkat, libc::SYS_mknodat];
+                let (new, kind) = (new.as_ptr(), libc::S_IFIFO | 0o600);
+                let made = [
+                    // SAFETY: the call affects only the files of this test.
+                    unsafe { libc::syscall(link, target, here, new, 0, 0) },
+                    // SAFETY: the call affects only the files of this test.
+                    c_long::from(unsafe { libc::symlinkat(target, here, new) }),
+                    // SAFETY: the call affects only the files of this test.
+                    c_long::from(unsafe { libc::unlinkat(here, new, 0) }),
+                    // SAFETY: the call affects only the files of this test.
+                    unsafe { libc::syscall(pipe, here, new, kind, 0, 0) },
+                    // SAFETY: the call affects only the files of this test.
+                    c_long::from(unsafe { libc::mknodat(here, new, kind, 0) }),
+                ];
+                let made = made.map(|it| it == 0);
+                let code = (0..).zip(made).map(|(at, made)| i32::from(made) << at).sum();
+                // SAFETY: `_exit` runs no code of this program.
+                unsafe { libc::_exit(code) }
+            }
+        }
+    }
 
     /// Makes a call in a child process, with or without the filter.
     fn made(call: c_long, arguments: [u64; 4], filtered: bool) -> WaitStatus {

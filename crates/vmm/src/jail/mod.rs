@@ -6,7 +6,7 @@
 //!    (`control_group`) while it takes the next steps. The process has three pipes and the box's open files. Its
 //!    environment is one variable.
 //! 2. The process enters further namespaces, and a root directory with its open files, `/dev/kvm` and the directory of
-//!    its sockets (`root`).
+//!    its sockets (`root`). From then on, it makes no links and special files where a program of the host could follow them (`links`).
 //! 3. It sets resource limits, changes its user, and then drops all capabilities (`privileges`).
 //! 4. Landlock restricts the process to the same files, in case the root directory fails to (`fence`).
 //! 5. A filter of system calls (`filter`) with a checked-in list (`calls`) is installed last. libkrun then opens disks
@@ -23,6 +23,7 @@ mod fence;
 mod filter;
 pub mod isolation;
 mod layer;
+mod links;
 mod privileges;
 pub mod process;
 mod root;

@@ -16,6 +16,7 @@ use rustix::mount::{
 use rustix::process::{chdir, chroot, pivot_root};
 
 use super::layer::Unshared;
+use super::links;
 use super::shares::{self, ServedShare, directory, fix};
 use crate::runtime_dir::VMM;
 
@@ -82,6 +83,7 @@ pub(super) fn enter(
     });
     let kept = filled.map_err(RootError::System).and_then(|()| {
         shares::keep_all(runtime, shares).map_err(RootError::Share)?;
+        links::guard(shares::guarded(runtime, shares).map_err(RootError::Share)?);
         Ok(change_to(runtime)?)
     });
     kept.inspect_err(|_| {

@@ -9,6 +9,7 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use box_contract::wire::MountSource;
+use host_fs::kernel::mount_ids_in;
 use host_fs::way::Way;
 use nix::errno::Errno;
 use nix::libc;
@@ -38,6 +39,9 @@ pub struct ServedShare {
     /// The files and directories of a writable share that the guest may only read, as paths relative to `path`. The guest can move
     /// neither them nor the directories above them.
     pub kept: Vec<PathBuf>,
+    /// The directories of a writable share in which the guest makes no symbolic links, pipes, sockets or devices, and out of which
+    /// it moves nothing, as paths relative to `path`. An empty path is the share itself.
+    pub guarded: Vec<PathBuf>,
 }
 
 /// Numbers the read-only shares and the writable shares, each from 0. Returns `None` if there are more shares than
@@ -148,15 +152,16 @@ pub(super) fn place(root: &Path, copies: &[OwnedFd], shares: &[ServedShare]) -> 
     Ok(())
 }
 
-/// Remounts the kept files and directories of writable shares read-only. Also remounts the directories above them, because a mount
-/// point cannot be moved ([rename(2)](https://man7.org/linux/man-pages/man2/rename.2.html)).
+/// Remounts the kept files and directories of writable shares read-only. Also remounts the directories above them and the guarded
+/// ones, because a mount point cannot be moved, and nothing is moved or linked from one mount to another
+/// ([rename(2)](https://man7.org/linux/man-pages/man2/rename.2.html)).
 ///
 /// # Errors
 /// The first file or directory that cannot be remounted, with the reason.
 pub(super) fn keep_all(root: &Path, shares: &[ServedShare]) -> Result<(), Unshared> {
     for (share, (_, place)) in shares.iter().zip(places(shares)) {
         // A mount over a directory would hide an earlier mount in it.
-        let above = above(&share.kept).into_iter().map(|path| (path, false));
+        let above = above(share).into_iter().map(|path| (path, false));
         for (path, read_only) in above.chain(share.kept.iter().map(|it| (it.as_path(), true))) {
             let outer = directory(&below(root, &place));
             let kept = outer.and_then(|outer| remount(&outer, path, read_only));
@@ -166,10 +171,37 @@ pub(super) fn keep_all(root: &Path, shares: &[ServedShare]) -> Result<(), Unshar
     Ok(())
 }
 
-/// Returns the directories above `paths`, each before those in it.
-fn above(paths: &[PathBuf]) -> BTreeSet<&Path> {
-    let all = paths.iter().flat_map(|it| it.ancestors().skip(1));
+/// Returns the guarded directories, and those above them and above what is kept, each before those in it.
+fn above(share: &ServedShare) -> BTreeSet<&Path> {
+    let kept = share.kept.iter().flat_map(|it| it.ancestors().skip(1));
+    let all = kept.chain(share.guarded.iter().flat_map(|it| it.ancestors()));
     all.filter(|it| !it.as_os_str().is_empty()).collect()
+}
+
+/// Returns the ids of the mounts of all guarded directories, below the root directory `root`. Includes what was mounted in them
+/// before.
+///
+/// # Errors
+/// The kernel's error, or a guarded directory is no mount.
+pub(super) fn guarded(root: &Path, shares: &[ServedShare]) -> Result<Vec<u64>, Unshared> {
+    let mut ids = Vec::new();
+    for (share, (_, place)) in shares.iter().zip(places(shares)) {
+        for path in &share.guarded {
+            let find = || -> io::Result<Vec<u64>> {
+                // The components leave out the slash that an empty path adds.
+                let place = below(&root.canonicalize()?, &place)
+                    .join(path)
+                    .components()
+                    .collect::<PathBuf>();
+                let found = mount_ids_in(&place)?;
+                if found.is_empty() { Err(io::Error::other("it is no mount")) } else { Ok(found) }
+            };
+            let found = find()
+                .map_err(|error| Unshared::directory(&share.path.join(path), "guarded", &error))?;
+            ids.extend(found);
+        }
+    }
+    Ok(ids)
 }
 
 fn below(root: &Path, path: &Path) -> PathBuf {
@@ -219,15 +251,14 @@ fn restrict(mount: &OwnedFd, read_only: bool) -> nix::Result<()> {
 mod tests {
     use super::*;
 
+    fn share(is_writable: bool) -> ServedShare {
+        let (kept, guarded) = (Vec::new(), Vec::new());
+        let (path, identity) = ("/a".into(), (0, 0));
+        ServedShare { path, identity, owner: (0, 0), is_writable, kept, guarded }
+    }
+
     #[test]
     fn directories_are_numbered_by_their_kind() {
-        let share = |is_writable| ServedShare {
-            path: "/a".into(),
-            identity: (0, 0),
-            owner: (0, 0),
-            is_writable,
-            kept: Vec::new(),
-        };
         let places = places(&[share(false), share(true), share(false)]);
         let places: Vec<_> = places.into_iter().map(|(_, place)| place).collect();
         let expected = ["/shares/ro/0", "/shares/rw/0", "/shares/ro/1"];
@@ -236,9 +267,12 @@ mod tests {
 
     #[test]
     fn directories_above_what_is_kept_come_before_those_in_them() {
-        let kept = [".git/modules/a/hooks", ".git/hooks", "kept"].map(PathBuf::from);
-        let above: Vec<_> = above(&kept).into_iter().collect();
-        assert_eq!(above, [".git", ".git/modules", ".git/modules/a"].map(Path::new));
+        let kept = [".git/modules/a/hooks", ".git/hooks", "kept"].map(PathBuf::from).into();
+        let share = ServedShare { kept, guarded: vec![".git".into(), "a/b".into()], ..share(true) };
+        let above: Vec<_> = above(&share).into_iter().collect();
+        assert_eq!(above, [".git", ".git/modules", ".git/modules/a", "a", "a/b"].map(Path::new));
+        let error = guarded(Path::new("/"), &[share]).unwrap_err().to_string();
+        assert_eq!(error, "/a/.git cannot be guarded: it is no mount");
     }
 
     #[test]
@@ -252,8 +286,7 @@ mod tests {
     #[test]
     fn a_directory_that_was_exchanged_is_not_shared() {
         let dir = tempfile::tempdir().unwrap();
-        let (path, kept) = (dir.path().into(), Vec::new());
-        let share = ServedShare { path, identity: (0, 1), owner: (0, 0), is_writable: true, kept };
+        let share = ServedShare { path: dir.path().into(), identity: (0, 1), ..share(true) };
         let error = open(&[share]).unwrap_err();
         assert!(
             error

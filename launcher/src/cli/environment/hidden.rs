@@ -14,14 +14,13 @@ use boxlaunch::client::{Client, ClientError, hidden_files};
 use safe_text::shown;
 use vmm::signals::StopSignals;
 
+use super::listed;
 use crate::cli::error::Failure;
 use crate::cli::terminal::notice;
 
 /// How many changed files are looked for, and the sum of the lengths of their paths. A base image has some 10,000 files.
 const MAX_FILES: usize = 200_000;
 const MAX_PATHS: usize = 16 << 20;
-/// How many characters of a path are shown.
-const MAX_SHOWN: usize = 200;
 /// How long a box may take to answer. Its programs can stop the command.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The fields of a file that do not decide what a program reads from it.
@@ -108,17 +107,13 @@ fn unknown(error: &dyn Error) -> String {
 
 /// Returns the notice about hidden files.
 fn line(hidden: &HiddenFiles) -> String {
-    let cut = |it: &String| shown(&it.chars().take(MAX_SHOWN).collect::<String>());
-    let paths: Vec<_> = hidden.paths.iter().take(MAX_HIDDEN).map(cut).collect();
-    let more = hidden.count.saturating_sub(paths.len() as u64);
-    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    let paths = listed(hidden.paths.iter(), hidden.count, MAX_HIDDEN);
     let (files, hide) = match hidden.count {
         1 => ("a file", "that was written or removed in this environment hides that of the box"),
         _ => ("files", "that were written or removed in this environment hide those of the box"),
     };
     format!(
-        "boxlaunch: the box has changed, but {files} {hide}: {}{more}; `boxlaunch reset` shows the box as it is\n",
-        paths.join(", ")
+        "boxlaunch: the box has changed, but {files} {hide}: {paths}; `boxlaunch reset` shows the box as it is\n"
     )
 }
 

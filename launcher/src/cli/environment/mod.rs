@@ -6,6 +6,7 @@ mod given;
 mod here;
 mod hidden;
 mod identity;
+mod left;
 mod removal;
 mod reset;
 
@@ -19,6 +20,7 @@ use box_contract::{ErrorCode, RunPlan, exit};
 use box_digest::Digest;
 use boxlaunch::boxes::{self, Boxes, Record, RecordError, Snapshot, Snapshots, State};
 use boxlaunch::network::Published;
+use boxlaunch::project::left::Seen;
 use boxlaunch::project::{GitError, Project, ProjectError};
 use checkout::{BOXFILES, is_boxfile_name};
 use cli_common::store::{BoxArgument, StoreOption};
@@ -41,7 +43,8 @@ use super::{detach, image, paths, pull};
 
 pub(super) use here::{names_of, record_at, record_or_tip};
 pub(super) use identity::{GITCONFIG, gitconfig};
-pub(super) use removal::{check_kept, remove_volumes};
+pub(super) use left::Environment;
+pub(super) use removal::{check_kept, remove_data};
 pub(super) use reset::{DownArgs, ResetArgs, down, reset};
 
 /// The greatest size of a Boxfile that is compared, in bytes.
@@ -68,13 +71,15 @@ pub(crate) struct UpArgs {
     /// same box: `boxlaunch snapshot ls`.
     #[arg(long, value_name = "SNAP", conflicts_with = "disk")]
     from: Option<String>,
-    /// Permit the box what its changed Boxfile, or the box of --box, asks for.
+    /// Permit the box what its changed Boxfile, or the box of --box, asks for, and take the git repositories that it has left in the
+    /// project as yours.
     #[arg(long)]
     accept: bool,
     /// Forget the options of the first start, and take those of this command line alone. Permits what the box asks for, too.
     #[arg(long)]
     forget: bool,
-    /// Let the box write to what makes git start programs on this host: .git/hooks and .git/config.
+    /// Let the box write to all of the git repository: also .git/hooks and .git/config, which make git start programs on this host, and
+    /// symbolic links, through which git writes.
     #[arg(long)]
     writable_git: bool,
     /// Print one JSON object: name, project, box, result and published.
@@ -87,6 +92,9 @@ pub(crate) struct UpArgs {
     #[command(flatten)]
     given: GivenOptions,
 }
+
+/// How many characters of a path are shown.
+const MAX_PATH: usize = 200;
 
 /// The notice about an environment that runs.
 const CHANGED: &str = "boxlaunch: the Boxfile has changed since this environment was started; `boxlaunch down && boxlaunch up --accept` starts the new box\n";
@@ -109,7 +117,7 @@ pub(crate) fn up(args: &UpArgs) -> Result<u8, Failure> {
     let project = args.project(&boxes)?;
     let snapshot = args.from.as_deref().map(|it| Snapshots::new(&state).find(it)).transpose()?;
     let (name, given) = (project.name(), given::words());
-    let up = Up { args, project: &project, name, given, snapshot, boxes };
+    let up = Up { args, project: &project, name, given, snapshot, boxes, state: &state };
     match up.record()? {
         None => up.first(),
         Some(record) if record.state == State::Ended && up.boxes.is_spent(&up.name)? => up.first(),
@@ -171,9 +179,16 @@ pub(super) fn help(error: &ProjectError) -> &'static str {
         ProjectError::Git(GitError::TooMany(_) | GitError::Link(_) | GitError::Elsewhere(_)) => {
             "--writable-git lets the box write to all of the repository"
         }
-        ProjectError::Git(_) => {
-            "--writable-git starts it without that repository; `git worktree repair` mends its paths"
+        ProjectError::Git(GitError::Index { .. }) => {
+            "a box may have forged it, so that git writes there: remove it, and make a new one with `git reset`"
         }
+        ProjectError::Git(GitError::Around(_)) => {
+            "use a worktree outside of the repository; or --writable-git lets the box write to all of it"
+        }
+        ProjectError::Git(GitError::Special { .. }) => {
+            "a box may have made it: remove it; if it is yours, put a file in its place, or let the box write to all of the repository: `boxlaunch up --forget --writable-git` with the other options that it needs"
+        }
+        ProjectError::Git(_) => "--writable-git starts it without that repository",
         ProjectError::Unopened { .. } | ProjectError::Os(_) => "name a directory that exists",
     }
 }
@@ -188,6 +203,7 @@ struct Up<'a> {
     /// The snapshot of the command line.
     snapshot: Option<Snapshot>,
     boxes: Boxes,
+    state: &'a Path,
 }
 
 impl Up<'_> {
@@ -218,7 +234,12 @@ impl Up<'_> {
         match self.found(&named, boxfile.is_some())? {
             Ok(found) => {
                 self.check_snapshot(&found)?;
-                self.start(self.command(&found.subject, boxfile))
+                self.environment().first(self.args.accept)?;
+                let code = self.start(self.command(&found.subject, boxfile))?;
+                if code != exit::DONE && self.record()?.is_none() {
+                    Seen::remove(self.state, &self.name);
+                }
+                Ok(code)
             }
             Err(code) => Ok(code),
         }
@@ -316,7 +337,7 @@ impl Up<'_> {
         };
         start.arg("--again");
         let before = repeat::exactly(record.digest, &record.directory, &self.args.store);
-        let code = self.start(start)?;
+        let code = self.start_again(start, record)?;
         drop(alone);
         let is_changed = code == exit::DONE && record.digest != found.opened.digest;
         if let Some(before) = before.filter(|_| is_changed && !is_quiet()) {
@@ -324,6 +345,20 @@ impl Up<'_> {
             hidden::tell(&record, &before.opened.documents, &found.opened.documents)?;
         }
         Ok(code)
+    }
+
+    /// Tells what the box may have left in the project, and starts it again.
+    fn start_again(&self, start: Command, record: &Record) -> Result<u8, Failure> {
+        let there = self.environment().again(record, self.args.accept)?;
+        let code = self.start(start)?;
+        if code != exit::DONE && self.boxes.find(&self.name)?.created_ms == record.created_ms {
+            self.environment().not_begun(record, there)?;
+        }
+        Ok(code)
+    }
+
+    fn environment(&self) -> Environment<'_> {
+        Environment { state: self.state, name: &self.name, project: self.project.path() }
     }
 
     /// Returns the next box of an environment, and the digest of the project's Boxfile if that declares it. `None` for the box that it
@@ -367,6 +402,7 @@ impl Up<'_> {
         if let Some(new) = new.filter(|it| !it.is_empty()) {
             publish(record, &new)?;
         }
+        self.environment().tell();
         self.say("running")
     }
 
@@ -520,6 +556,18 @@ impl Up<'_> {
         print(&format!("{}\n", self.name))?;
         Ok(exit::DONE)
     }
+}
+
+/// Returns the first `most` of `count` paths, and how many there are beside them.
+fn listed<'a>(paths: impl Iterator<Item = &'a String>, count: u64, most: usize) -> String {
+    let cut = |it: &String| match it.char_indices().nth(MAX_PATH) {
+        Some((end, _)) => shown(&it[..end]) + "…",
+        None => shown(it),
+    };
+    let paths: Vec<_> = paths.take(most).map(cut).collect();
+    let more = count.saturating_sub(paths.len() as u64);
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    paths.join(", ") + &more
 }
 
 /// Lists what a later box asks for and an earlier one does not, one on each line. The size of the VM has limits of its own.

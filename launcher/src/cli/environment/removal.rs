@@ -4,8 +4,11 @@ use std::path::Path;
 
 use boxlaunch::boxes::{Boxes, Record};
 use boxlaunch::mounts::volumes::Volumes;
+use boxlaunch::project::left::Seen;
 use boxlaunch::project::volume_prefix;
 use safe_text::shown;
+
+use super::Environment;
 
 use crate::cli::error::{Failure, usage};
 use crate::cli::terminal::notice;
@@ -38,8 +41,12 @@ fn of_environment(state: &Path, name: &str) -> Result<Vec<String>, Failure> {
     Ok(all.into_iter().map(|it| it.name).filter(|it| it.starts_with(&start)).collect())
 }
 
-/// Removes the volumes of an environment that was removed.
-pub(in crate::cli) fn remove_volumes(state: &Path, record: &Record) -> Result<(), Failure> {
+/// Removes the volumes of an environment that was removed, and what is known of its project.
+pub(in crate::cli) fn remove_data(state: &Path, record: &Record) -> Result<(), Failure> {
+    if let Some(environment) = Environment::of(state, record) {
+        environment.tell();
+    }
+    Seen::remove(state, &record.name);
     for name in of_environment(state, &record.name)? {
         Volumes::new(state).remove(&name)?;
         notice(&format!("boxlaunch: removed the volume {name}\n"));

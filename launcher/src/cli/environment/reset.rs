@@ -8,13 +8,15 @@ use cli_common::store::StoreOption;
 use safe_text::shown;
 use vmm::signals::StopSignals;
 
-use super::{here, project_at};
+use super::{Environment, here, project_at};
 use crate::cli::error::Failure;
 use crate::cli::lifecycle::{GraceOption, each, end};
 use crate::cli::paths;
 use crate::cli::start::StartArgs;
 
 /// Stops the environment of a project, which `boxlaunch up` starts again.
+///
+/// Prints the git repositories, the operations of git and the changed files that the box may have left for programs of this host.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  boxlaunch down\n  boxlaunch down ~/src/page")]
 pub(crate) struct DownArgs {
@@ -48,7 +50,8 @@ pub(crate) struct ResetArgs {
 
 /// Runs `boxlaunch down`.
 pub(crate) fn down(args: &DownArgs) -> Result<u8, Failure> {
-    let boxes = Boxes::new(&paths::state()?);
+    let state = paths::state()?;
+    let boxes = Boxes::new(&state);
     let name = match &args.directory {
         None => here::named(&boxes, None)?,
         Some(directory) => {
@@ -62,7 +65,7 @@ pub(crate) fn down(args: &DownArgs) -> Result<u8, Failure> {
         if record.state != State::Ended {
             end(&boxes, &record, args.grace.time())?;
         }
-        Ok(())
+        Environment::of(&state, &record).map_or(Ok(()), |it| it.stopped(&record))
     })
 }
 

@@ -48,7 +48,7 @@ use rustix::fs::{Mode, OFlags, openat};
 use vmm::runtime_dir::RuntimeDir;
 use vmm::signals::StopSignals;
 
-use super::environment::gitconfig;
+use super::environment::{Environment, gitconfig};
 use super::error::{self, Failure};
 use super::launch_error::{FailedRun, LaunchError};
 use super::paths::{self, SELF};
@@ -334,6 +334,8 @@ impl Boot<'_> {
             return Ok((boxes.create(None, record)?, None));
         };
         if args.again {
+            let before = boxes.find(name)?;
+            Environment::of(self.state, &before).map_or(Ok(()), |it| it.begins(&before))?;
             return Ok((boxes.resume(name, record, args.afresh)?, None));
         }
         let replaced = args.replace.then(|| Replaced::set_aside(&boxes, name, args.grace()));

@@ -118,7 +118,7 @@ pub(crate) struct RunArgs {
     /// Continue the box without what its last run had of the host.
     #[arg(long, hide = true, requires = "again")]
     pub(in crate::cli) afresh: bool,
-    /// Let the box write to what makes git start programs on this host.
+    /// Let the box write to all of the git repository of the project.
     #[arg(long, hide = true, requires = "project")]
     pub(in crate::cli) writable_git: bool,
     /// Remove the box's record, logs and disk when it ends.

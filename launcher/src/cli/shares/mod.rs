@@ -11,7 +11,7 @@ use std::env;
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::os::unix::fs::FileTypeExt as _;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use box_contract::plan::{PlanError, SKILL_DEFINITION, SKILLS_PATH};
 use box_contract::rules::{NAME_FORM, is_name};
@@ -397,6 +397,7 @@ pub(super) fn resolved(
     check_files(&shared.files)?;
     check_sockets(&shared)?;
     skills::check_writable(args, skills, &shared.directories)?;
+    project::check_overlap(&shared.directories)?;
     again::check(args, &shared)?;
     check_devices(args, plan, &shared.directories)?;
     Ok(shared)
@@ -598,15 +599,7 @@ pub(super) fn movable(shares: &[HostShare]) -> impl Iterator<Item = String> {
 
 /// Returns the absolute path without `.` and `..`, as if no component were a link. In `/x`, `./a/../b` becomes `/x/b`.
 fn plain(path: &Path) -> Option<PathBuf> {
-    let mut plain = if path.is_absolute() { PathBuf::new() } else { env::current_dir().ok()? };
-    for part in path.components() {
-        match part {
-            Component::ParentDir => drop(plain.pop()),
-            Component::CurDir => {}
-            part => plain.push(part),
-        }
-    }
-    Some(plain)
+    Some(host_fs::plain(&env::current_dir().ok()?.join(path)))
 }
 
 /// Returns whether the error is that the directory does not exist.
