@@ -1,10 +1,14 @@
 //! Real programs that need many features of the kernel, with the lean kernel. This test takes longest. Tests start in the order
 //! of their names, so the name `busy` makes it start early.
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use testbed::debian::{DebianImages, WorkloadImage};
 
+use crate::left::Project;
 use crate::scenario::{Scenario, Step, bake, tools};
 
 /// Programs: the name, a script, and the end of the script's output.
@@ -99,9 +103,15 @@ const IN_A_SHARE: [(&str, &str, &str); 4] = [
     ),
 ];
 
-#[test]
-#[ignore = "takes a minute, and two more to make its image"]
-fn programs_that_need_much_of_a_kernel_run() {
+/// One start of the virtual host with a box of real programs.
+pub(crate) struct Busy {
+    pub(crate) project: Project,
+    pub(crate) steps: BTreeMap<String, Step>,
+    /// The files that the steps have left.
+    pub(crate) files: BTreeMap<PathBuf, Vec<u8>>,
+}
+
+pub(crate) static BUSY: LazyLock<Busy> = LazyLock::new(|| {
     let tools = tools();
     let mut say = |line: &str| println!("{line}");
     let agent = DebianImages::make(&tools.workspace, &mut say).unwrap().agent;
@@ -119,13 +129,22 @@ fn programs_that_need_much_of_a_kernel_run() {
     bake(&boxfile, &tools.programs.box_init, &bundle);
     let programs = PROGRAMS.iter().chain(&IN_A_SHARE);
     let scripts: Vec<_> = programs.map(|(name, script, _)| (*name, *script)).collect();
-    let steps = Scenario::default()
+    let project = Project::make();
+    let scenario = Scenario::default()
         .step_within(100, "verify", "boxlaunch verify /workload")
         .step("share", "mkdir /tmp/w && chown 1000:1000 /tmp/w")
         // In one box, because each start of a box of this size takes half a minute of real time.
         .run_all_within(600, "all", "-v /tmp/w:/w:rw /workload", &scripts)
-        .script(20, "owners", "stat -c %u /tmp/w/* /tmp/w/*/* | sort -u; ls /tmp/w")
-        .start(&tools.host.clone().memory(2816).disk(&bundle, "/workload"));
+        .script(20, "owners", "stat -c %u /tmp/w/* /tmp/w/*/* | sort -u; ls /tmp/w; rm -r /tmp/w");
+    let host = tools.host.clone().memory(3072).disk(&bundle, "/workload");
+    let (steps, files) = Project::steps(scenario).start_for_files(&project.on(host));
+    Busy { project, steps, files }
+});
+
+#[test]
+#[ignore = "takes a minute, and two more to make its image"]
+fn programs_that_need_much_of_a_kernel_run() {
+    let steps = &BUSY.steps;
     assert_printed(&steps["all"], &PROGRAMS);
     assert_printed(&steps["all"], &IN_A_SHARE);
     assert_eq!(steps["owners"].stdout, "1000\napp\ndb\nlib\nproject\nvenv\n");

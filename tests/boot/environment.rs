@@ -58,6 +58,14 @@ mkdir ../fork; cd ../fork; boxlaunch up -q --box /small --from page-4a05-1; boxl
 boxlaunch snapshot ls | tr -s ' ' | cut -d' ' -f1-3; stat -c %a /home/me/.local/state/boxbuild/snapshots/page-4a05-1 /home/me/.local/state/boxbuild/snapshots/page-4a05-1/disk
 boxlaunch snapshot rm page-4a05-1; boxlaunch rm -f --all-data $(boxlaunch ps -a -n); ls -A /home/me/.local/state/boxbuild/snapshots
 "#;
+/// A box makes repositories in the project, and begins a merge. What a user makes while the environment has ended is the user's, also if a
+/// start was refused meanwhile, and what another command starts it with is not.
+const LEFT: &str = r#"
+boxlaunch up -q --box /small; boxlaunch exec -u 0 . -- sh -c 'mkdir -p repo/.git; echo x >repo/.git/config; echo x >.git/MERGE_HEAD; echo x >sub/Makefile'; boxlaunch down
+mkdir -p mine/.git; boxlaunch up -q --forget --box /small -v /home/me:/x:rw; mkdir -p own/.git; boxlaunch start page-4a05 | tail -n 1
+boxlaunch exec -u 0 . -- sh -c 'mkdir -p more/.git; echo x >more/.git/config'; boxlaunch up; boxlaunch down; boxlaunch down
+boxlaunch up -q --accept; boxlaunch up; boxlaunch rm -f --all-data page-4a05; ls /home/me/.local/state/boxbuild/projects
+"#;
 
 static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let tools = tools();
@@ -79,6 +87,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         ("ports", PORTS),
         ("boxfile", BOXFILE),
         ("snapshot", SNAPSHOT),
+        ("left", LEFT),
     ];
     let own = sleeping("own").replace("oci:images", "oci:/images").replacen(
         "    health",
@@ -99,7 +108,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
 #[test]
 #[ignore = "one of the longer boots"]
 fn a_project_has_a_box_that_is_there_again_tomorrow() {
-    for name in ["days", "asked", "ports", "boxfile", "snapshot"] {
+    for name in ["days", "asked", "ports", "boxfile", "snapshot", "left"] {
         let Step { stdout, .. } = &STEPS[name];
         insta::assert_snapshot!(name, stdout);
     }

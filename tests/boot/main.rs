@@ -36,6 +36,7 @@ mod jail;
 mod known_agents;
 mod krunfw;
 mod language;
+mod left;
 mod listing;
 mod logs;
 mod mcp;

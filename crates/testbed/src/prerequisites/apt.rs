@@ -85,6 +85,12 @@ pub enum Package {
     Git,
     /// A library of OpenSSH's server, which is unpacked and not installed.
     Libwrap,
+    /// Searches a project that a hostile box has prepared.
+    Ripgrep,
+    /// Opens the files of such a project.
+    Vim,
+    /// Reads the settings for editors of such a project.
+    Editorconfig,
 }
 
 impl Package {
@@ -139,6 +145,9 @@ impl Package {
             Self::Bsdutils => "bsdutils",
             Self::Git => "git",
             Self::Libwrap => "libwrap0",
+            Self::Ripgrep => "ripgrep",
+            Self::Vim => "vim-tiny",
+            Self::Editorconfig => "editorconfig",
         }
     }
 
@@ -181,6 +190,9 @@ impl Package {
             Self::Bsdutils => "script",
             Self::Git => "git",
             Self::Libwrap => "libwrap0",
+            Self::Ripgrep => "rg",
+            Self::Vim => "vim.tiny",
+            Self::Editorconfig => "editorconfig",
         }
     }
 

@@ -91,5 +91,6 @@ pub fn for_tests(workspace: &Workspace, say: Say<'_>) -> Result<()> {
 pub fn for_all_tests(workspace: &Workspace, say: Say<'_>) -> Result<()> {
     for_tests(workspace, say)?;
     packages(&[Package::Passt, Package::Runc, Package::Chromium, Package::Buildah], say)?;
+    packages(&[Package::Ripgrep, Package::Vim, Package::Editorconfig], say)?;
     lean_kernel::build(workspace, say).map(drop)
 }

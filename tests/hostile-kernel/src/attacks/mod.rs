@@ -26,7 +26,7 @@ const fn attack(name: &'static str, make: fn(&mut Ground)) -> Attack {
 }
 
 /// All attacks. Their numbers in the report begin with 1.
-pub const ALL: [Attack; 40] = [
+pub const ALL: [Attack; 41] = [
     attack("look-up-parents", names::parents),
     attack("look-up-absolute-names", names::absolute),
     attack("look-up-through-a-directory", names::through_a_directory),
@@ -61,6 +61,7 @@ pub const ALL: [Attack; 40] = [
     attack("files-without-end", special::without_end),
     attack("look-ups-without-end", rings::flood),
     attack("chains-that-loop", rings::loops),
+    attack("links-in-a-repository", links::into_a_repository),
     // Each of the following attacks ends libkrun's thread that serves the directory, or makes that thread loop forever.
     attack("chains-that-lead-nowhere", rings::nowhere),
     attack("memory-that-is-none", rings::outside),
