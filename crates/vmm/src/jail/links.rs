@@ -14,8 +14,9 @@ use nix::errno::Errno;
 use nix::libc::{self, dev_t, mode_t};
 use rustix::fs::{AtFlags, StatxFlags, statx};
 
-/// The additional last argument of the system calls `symlinkat` and `mknodat` of this module. The kernel ignores it.
-pub(super) const PERMIT: u64 = 0x626f_785f_6c69_6e6b;
+/// The additional last argument of the system calls `symlinkat` and `mknodat` of this module. The kernel ignores
+/// it. It is no secret: it shows that a call is made on purpose.
+pub const PERMIT: u64 = 0x626f_785f_6c69_6e6b;
 /// The link with which `git init` tests whether a file system has symbolic links (`create_default_files` in git's
 /// `setup.c`). If it cannot make that link, git writes `core.symlinks=false` into the new repository, for example of a submodule.
 const TEST_TARGET: &[u8] = b"testing";
