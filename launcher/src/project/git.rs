@@ -31,7 +31,7 @@ pub(super) const COMMON: &str = "commondir";
 /// The content of that file that leads nowhere else. Without the slash, libgit2 finds no repository.
 pub(super) const OWN: &str = "./";
 /// The directories of a repository whose entries have the names of branches and objects.
-pub(super) const NAMED: [&str; 3] = ["refs", "logs", "objects"];
+const NAMED: [&str; 3] = ["refs", "logs", "objects"];
 /// Any of these makes a directory a repository that a box may have damaged, or may complete.
 const PARTS: [&str; 4] = ["HEAD", "objects", HOOKS, CONFIG];
 /// The setting that makes git read `config.worktree`.
@@ -81,7 +81,7 @@ pub enum GitError {
     Index {
         /// The path of the index.
         path: PathBuf,
-        /// The path of the entry, as a word for a shell. It is empty if the index cannot be read.
+        /// The path of the entry, as a word for a shell.
         entry: String,
     },
     /// Something in the repository is neither a file nor a directory, so git would follow it, or wait for it.
@@ -221,6 +221,11 @@ fn worktree_of(repository: &Path) -> Result<Option<PathBuf>, GitError> {
         (name.trim() == "worktree").then(|| value.trim().trim_matches('"').to_owned())
     });
     Ok(value.and_then(|it| repository.join(it).canonicalize().ok()))
+}
+
+/// Returns whether the entries of `inner`, a path relative to a repository, have the names of branches and objects.
+pub(super) fn is_named(inner: &Path) -> bool {
+    inner.iter().next().is_some_and(|first| NAMED.iter().any(|name| first == *name))
 }
 
 /// Returns whether a directory, whose entries `has` knows, is a repository without `.git` around it. Its objects and refs may be in

@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 
 use host_fs::read::{Links, read_file};
 use safe_text::shell_path;
+use vmm::jail::NOWHERE;
 
 use super::GitError;
-use super::git::NAMED;
+use super::git::is_named;
 use super::index::{Index, is_index};
 
 /// What is neither a file nor a directory.
@@ -58,8 +59,6 @@ impl std::fmt::Display for Special {
 const MAX_ENTRIES: usize = 1_000_000;
 /// The greatest size of an index that is checked, in bytes: some million files.
 const MAX_INDEX: u64 = 256 << 20;
-/// The target of the link that a box may have left when git tested for links. It leads nowhere.
-const NOWHERE: &str = "/dev/null/testing";
 
 /// Checks that the repository `root/path` has only files and directories, except below `kept`, where a box makes nothing, and that
 /// each index has only files of the project. `kept` is relative to `root`. Ignores directories that this user cannot read, in which git
@@ -82,9 +81,7 @@ pub(super) fn check_special(root: &Path, path: &Path, kept: &[PathBuf]) -> Resul
             return Err(GitError::TooMany(root.join(path)));
         }
         entries.sort_by(|a, b| b.0.cmp(&a.0));
-        let is_named = directory.strip_prefix(path).is_ok_and(|it| {
-            it.iter().next().is_some_and(|it| NAMED.iter().any(|name| it == *name))
-        });
+        let is_named = directory.strip_prefix(path).is_ok_and(is_named);
         for (name, kind) in entries {
             let path = directory.join(&name);
             if kept.contains(&path) {
@@ -103,8 +100,9 @@ pub(super) fn check_special(root: &Path, path: &Path, kept: &[PathBuf]) -> Resul
 
 fn check_kind(path: &Path, kind: FileType) -> Result<(), GitError> {
     let Some(kind) = Special::of(kind) else { return Ok(()) };
-    let is_test =
-        kind == Special::Link && fs::read_link(path).is_ok_and(|it| it == Path::new(NOWHERE));
+    // A box may have left the link with which git tests for links. It leads nowhere.
+    let is_nowhere = |it: PathBuf| it.as_os_str().as_bytes() == NOWHERE.to_bytes();
+    let is_test = kind == Special::Link && fs::read_link(path).is_ok_and(is_nowhere);
     if is_test { Ok(()) } else { Err(GitError::Special { path: path.to_owned(), kind }) }
 }
 
@@ -152,7 +150,7 @@ mod tests {
         };
         symlink("../../scripts/check", at(".git/hooks/pre-commit")).unwrap();
         symlink("elsewhere", at("link")).unwrap();
-        symlink(NOWHERE, at(".git/FETCH_HEAD")).unwrap();
+        symlink("/dev/null/testing", at(".git/FETCH_HEAD")).unwrap();
         assert_eq!(check(), Ok(()));
         let entry = [&[0; 61][..], &[4], b"../x\0\0\0\0\0\0"].concat();
         let index = [&b"DIRC\0\0\0\x02\0\0\0\x01"[..], &entry, &[0; 20]].concat();

@@ -153,7 +153,7 @@ mod tests {
     /// The bit that marks a call of the x32 ABI in the call's number.
     const X32: c_long = 0x4000_0000;
 
-    /// A program in which other code than that of `links` makes links cannot make any.
+    /// The filter refuses links that other code than `links` makes.
     #[test]
     fn only_one_function_makes_links_and_pipes() {
         let directory = tempfile::tempdir().unwrap();

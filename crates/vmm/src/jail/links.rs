@@ -21,7 +21,7 @@ pub const PERMIT: u64 = 0x626f_785f_6c69_6e6b;
 /// `setup.c`). If it cannot make that link, git writes `core.symlinks=false` into the new repository, for example of a submodule.
 const TEST_TARGET: &[u8] = b"testing";
 /// The target that this link gets instead. It leads nowhere, so no program writes through the link, whatever its name is later.
-const NOWHERE: &CStr = c"/dev/null/testing";
+pub const NOWHERE: &CStr = c"/dev/null/testing";
 
 /// The ids of the mounts that are guarded. Not set in a process that serves no directories.
 static GUARDED: OnceLock<Vec<u64>> = OnceLock::new();
@@ -33,7 +33,7 @@ pub(super) fn guard(mounts: Vec<u64>) {
     GUARDED.get_or_init(|| mounts);
 }
 
-/// Where a guest wants to make an entry.
+/// The mount on which a guest wants to make an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mount {
     /// Anything may be made there.
@@ -43,7 +43,7 @@ enum Mount {
 }
 
 impl Mount {
-    /// Finds out where the entry `name` of an open directory is, if the mounts `guarded` are guarded.
+    /// Finds the mount of the entry `name` of an open directory. `guarded` are the ids of the guarded mounts.
     ///
     /// # Errors
     /// `EPERM` for a name that no kernel sends, because it could lead elsewhere.
@@ -92,7 +92,7 @@ fn mount_of(directory: c_int) -> Option<u64> {
         .then_some(found.stx_mnt_id)
 }
 
-/// Returns whether a link is that of [`TEST_TARGET`]. Its name is `t` and six random letters and digits.
+/// Returns whether a link is the test link ([`TEST_TARGET`]). Its name is `t` and six random letters and digits.
 fn is_test(target: &CStr, name: &CStr) -> bool {
     let is_name = matches!(name.to_bytes(), [b't', rest @ ..] if rest.len() == 6 && rest.iter().all(u8::is_ascii_alphanumeric));
     target.to_bytes() == TEST_TARGET && is_name
@@ -101,7 +101,7 @@ fn is_test(target: &CStr, name: &CStr) -> bool {
 /// Replaces [symlinkat(2)](https://man7.org/linux/man-pages/man2/symlinkat.2.html) of the C library.
 ///
 /// # Safety
-/// That of the C library's function: `target` and `name` are C strings.
+/// `target` and `name` are C strings.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn symlinkat(
     target: *const c_char,
@@ -127,7 +127,7 @@ unsafe extern "C" fn symlinkat(
 /// Replaces [mknodat(2)](https://man7.org/linux/man-pages/man2/mknodat.2.html) of the C library.
 ///
 /// # Safety
-/// That of the C library's function: `name` is a C string.
+/// `name` is a C string.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mknodat(
     directory: c_int,

@@ -44,7 +44,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use layer::missing;
 pub use layer::{Layer, Missing, Policy, Report, Unshared};
-pub use links::PERMIT;
+pub use links::{NOWHERE, PERMIT};
 pub use privileges::most_files;
 pub use privileges::{Ids, Users};
 use root::RootError;

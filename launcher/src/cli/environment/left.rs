@@ -1,5 +1,6 @@
 //! What a box may have left in the project of its environment, as `up`, `down`, `rm` and `shell` print it.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -98,13 +99,13 @@ impl<'a> Environment<'a> {
 
     /// Prints what is in the project after the run of `record` was stopped, and notes it.
     pub(in crate::cli) fn stopped(self, record: &Record) -> Result<(), Failure> {
-        let seen = self.seen();
-        // The changed files of that run were printed before.
-        let is_known = seen.at_end.as_ref().is_some_and(|it| it.run_ms == record.created_ms);
         if is_quiet() {
             return Ok(());
         }
-        let now = match self.look((!is_known).then_some(seen.since_ms)) {
+        let seen = self.seen();
+        // The changed files of that run were printed before.
+        let is_known = seen.at_end.as_ref().is_some_and(|it| it.run_ms == record.created_ms);
+        let now = match self.look((!is_known).then_some(seen.since(record.created_ms))) {
             Ok(now) => now,
             Err(error) => {
                 failed(error);
@@ -133,8 +134,7 @@ fn tell(look: &Look, known: &Found) {
 /// Returns the notices about a project.
 fn lines(look: &Look, known: &Found) -> Vec<String> {
     let new = look.found.without(known);
-    let named = |paths: &std::collections::BTreeMap<String, String>,
-                 text: &dyn Fn(String) -> String| {
+    let named = |paths: &BTreeMap<String, String>, text: &dyn Fn(String) -> String| {
         (!paths.is_empty()).then(|| text(listed(paths.keys(), paths.len() as u64, MAX_SHOWN)))
     };
     let repositories = named(&new.repositories, &|it| {

@@ -347,7 +347,7 @@ impl Up<'_> {
         Ok(code)
     }
 
-    /// Tells what the box may have left in the project, and starts it again.
+    /// Prints what the box may have left in the project, and starts the box again.
     fn start_again(&self, start: Command, record: &Record) -> Result<u8, Failure> {
         let there = self.environment().again(record, self.args.accept)?;
         let code = self.start(start)?;

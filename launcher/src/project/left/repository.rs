@@ -9,7 +9,7 @@ use host_fs::plain;
 use rustix::fs::{FileType, readlinkat};
 
 use super::walk::{Entries, Walk};
-use crate::project::git::{COMMON, HOOKS, KEPT, NAMED, OWN, is_bare, is_git, target};
+use crate::project::git::{COMMON, HOOKS, KEPT, OWN, is_bare, is_git, is_named, target};
 use crate::project::index::{Index, is_index};
 
 /// The entries of a repository that show an operation in progress (`wt_status_get_state` of git). A rebase and the others run commands at
@@ -55,9 +55,7 @@ impl Walk {
         while let Some(directory) = left.pop() {
             let entries = self.entries(&directory);
             let inner = directory.strip_prefix(repository).unwrap_or(&directory);
-            // The names of branches and objects.
-            let is_named =
-                inner.iter().next().is_some_and(|it| NAMED.iter().any(|name| it == *name));
+            let is_named = is_named(inner);
             if directory != repository && is_repository(&entries, is_named) {
                 let (mut hash, place) = (Hash::default(), self.word(&directory));
                 self.hash(&directory, &mut hash);
@@ -92,14 +90,16 @@ impl Walk {
             }
             _ => vec![path.to_owned()],
         };
+        // git leaves an empty list behind.
+        let mut is_empty = !kind.is_dir();
         for file in files {
             if self.kind(&file) == Some(FileType::RegularFile) {
                 let text = self.content(&file);
+                is_empty &= text.is_empty();
                 part(&mut hash, &file, b"file", &text);
             }
         }
-        // git leaves an empty list behind.
-        if hash.count() > 0 && !(kind.is_file() && self.content(path).is_empty()) || kind.is_dir() {
+        if !is_empty {
             let place = self.word(path.parent().unwrap_or(path));
             let digest: Digest = hash.digest();
             self.add(|look| &mut look.found.operations, format!("{place}: {what}"), digest.hex());

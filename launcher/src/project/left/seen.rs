@@ -74,6 +74,12 @@ impl Seen {
         drop(fs::remove_file(path(state, name)));
     }
 
+    /// Returns since when a changed file was not reported yet. `run_ms` is when the run began that has ended. It counts for an
+    /// environment that was started before this file existed.
+    pub const fn since(&self, run_ms: u64) -> u64 {
+        if self.since_ms == 0 { run_ms } else { self.since_ms }
+    }
+
     /// Takes what has changed while the environment had ended as the user's. `run_ms` is when its last run began, and `now_ms` when
     /// the next one does.
     #[must_use]

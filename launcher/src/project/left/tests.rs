@@ -245,7 +245,8 @@ fn what_a_user_makes_while_the_environment_has_ended_is_known() {
     assert_eq!(scene.new_since(&seen.clone().begun(&now(), 2, 9).known), "box, mine");
     let seen = seen.begun(&now(), 1, 9);
     assert_eq!(scene.new_since(&seen.known), "box");
-    assert_eq!((seen.at_end, seen.since_ms), (None, 9));
+    assert_eq!((&seen.at_end, seen.since(5)), (&None, 9));
+    assert_eq!(Seen::default().since(5), 5, "an environment of an earlier version");
     Seen::remove(state.path(), "page");
     assert_eq!(Seen::read(state.path(), "page"), None);
 }
