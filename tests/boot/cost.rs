@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::sync::LazyLock;
 
-use testbed::promises::{EXEC, FURTHER_CPU, IDLE_MEMORY, RUN_END};
+use testbed::promises::{FURTHER_CPU, IDLE_MEMORY, RUN_END};
 
 use crate::scenario::{Scenario, Step, bake, hello_checkout, tools};
 
@@ -23,8 +23,7 @@ for round in 1 2 3; do
 done
 "#;
 
-/// Prints the memory (PSS) of the two processes of an idle box, in KiB, the microseconds of three commands in it, and the memory of each
-/// of its components, in bytes.
+/// Prints the memory (PSS) of the two processes of an idle box, in KiB, and the memory of each of its components, in bytes.
 const IDLE: &str = r#"
 boxlaunch run --name idle /one >/tmp/log 2>&1 &
 run=$!
@@ -35,12 +34,6 @@ sleep 20
 for process in $run $(cat /proc/$run/task/*/children); do
     name=$(tr ' ' _ </proc/$process/comm)
     sed -n "s/^Pss: *\([0-9]*\) kB/$name \1/p" /proc/$process/smaps_rollup
-done
-micros() { echo ${1%.*}${1#*.}; }
-for round in 1 2 3; do
-    began=$EPOCHREALTIME
-    boxlaunch exec idle true
-    echo exec $(($(micros $EPOCHREALTIME) - $(micros $began)))
 done
 boxlaunch stats --json idle | sed 's/.*"components":\[\([^]]*\)\].*/\1/' | tr '{' '\n' | sed -n 's/.*"memory_bytes":\([0-9]*\),.*/workload \1/p'
 kill $run
@@ -116,12 +109,6 @@ fn a_second_cpu_hardly_delays_the_start() {
 #[ignore = "measures the lean kernel"]
 fn a_run_ends_soon_after_its_command() {
     RUN_END.check(median(numbers("end", "end")) / 1000.0);
-}
-
-#[test]
-#[ignore = "measures the lean kernel"]
-fn a_command_in_a_running_box_ends_soon() {
-    EXEC.check(median(numbers("idle", "exec")) / 1000.0);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `cargo xtask`: the development tasks of this repository.
 //!
-//! `cargo xtask --help` lists the tasks. For example, `cargo xtask test --all` is the check before a merge. Each subcommand has a
+//! `cargo xtask --help` lists the tasks. For example, `cargo xtask test --landing` is the check before a merge. Each subcommand has a
 //! file or folder in `commands/`, and prints with [`say`].
 #![forbid(unsafe_code)]
 
@@ -31,8 +31,9 @@ enum Task {
     /// Build box-init, PID 1 of the guest, with the same bytes in every directory, and print its path.
     BoxInit,
     /// Generate documents from the code: docs/boxfile.md, its JSON Schema, and the end of docs/security.md.
-    Docs,
-    /// Run every test that needs no boot, and the shorter boots. With --all, every check.
+    /// With --measured, the last column of SPECIFICATION.md.
+    Docs(docs::Options),
+    /// Run every test that needs no boot, and the shorter boots. With --landing, every check but some boots; with --all, every check.
     Test(test::Options),
     /// Check the licences, sources and versions of all dependencies; with ADVISORY_DB, their advisories too.
     Dependencies,
@@ -52,7 +53,7 @@ fn main() -> ExitCode {
         Task::Dist(options) => dist::run(&options),
         Task::Install(options) => install::run(&options),
         Task::BoxInit => box_init::run(),
-        Task::Docs => docs::run(),
+        Task::Docs(options) => docs::run(&options),
         Task::Test(options) => test::run(&options),
         Task::Dependencies => dependencies::run(),
         Task::Fuzz(options) => fuzz::run(&options),

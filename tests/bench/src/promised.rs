@@ -3,12 +3,13 @@
 use std::process::ExitCode;
 
 use serde_json::Value;
-use testbed::Promise;
 use testbed::promises::{BOXBUILD_SIZE, BUILD_MEMORY, BUILD_OVER_FLOOR, BUILD_OVER_MICROSANDBOX};
+use testbed::promises::{MEASURED_FILE, note_to};
 use testbed::promises::{RUN_OVER_FLOOR, RUN_OVER_MICROSANDBOX};
 use testbed::promises::{
     SHIP_AGAIN, SHIP_FIRST, SHIP_SECOND_FETCHED, SHIP_SECOND_STORED, SHIP_SKILL, SHIP_VARIABLE,
 };
+use testbed::{Promise, Workspace};
 use tool_output::say;
 
 use super::peers::Peer;
@@ -17,10 +18,12 @@ use super::start::Starter;
 /// A promise and the measured value, in the promise's unit.
 pub(super) type Measured = (Promise, f64);
 
-/// Prints each promise with its measured value. Returns failure if a promise is broken.
+/// Prints each promise with its measured value, and notes the value for SPECIFICATION.md. Returns failure if a promise is broken.
 pub(super) fn judge(measured: &[Measured]) -> ExitCode {
     say::result("\npromised in SPECIFICATION.md");
+    let noted = Workspace::find().target(MEASURED_FILE);
     for it in measured {
+        note_to(&noted, &it.0, it.1);
         say::result(&line(it));
     }
     let kept = measured.iter().all(|(promise, value)| promise.is_kept_by(*value));

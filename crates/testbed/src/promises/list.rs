@@ -1,10 +1,10 @@
-//! The promises, in the order of SPECIFICATION.md.
+//! The promises, in the order of SPECIFICATION.md, and the counts of tests that pages repeat.
 
 use super::{Bound, Promise};
 
-/// Declares the constants, and [`ALL`] with their names.
+/// Declares the constants, and a list of them with their names.
 macro_rules! promises {
-    ($($(#[$doc:meta])* $name:ident = $bound:ident $number:literal $unit:literal, $held_by:literal,
+    ($(#[$list_doc:meta])* $list:ident: $($(#[$doc:meta])* $name:ident = $bound:ident $number:literal $unit:literal, $held_by:literal,
        $what:literal $(, also in $file:literal as $text:literal)*;)*) => {
         $($(#[$doc])* pub const $name: Promise = Promise {
             what: $what,
@@ -15,12 +15,13 @@ macro_rules! promises {
             repeated: &[$(($file, $text)),*],
         };)*
 
-        /// Every promise, with the name of its constant.
-        pub const ALL: &[(&str, Promise)] = &[$((stringify!($name), $name)),*];
+        $(#[$list_doc])* pub const $list: &[(&str, Promise)] = &[$((stringify!($name), $name)),*];
     };
 }
 
 promises! {
+    /// Every promise, with the name of its constant.
+    ALL:
     /// The whole start of examples/hello with the lean kernel, if the box was verified before.
     HELLO_START = AtMost 115.0 "ms",
         "tests/boot/hello.rs::the_phases_keep_what_is_promised",
@@ -106,11 +107,6 @@ promises! {
     RUN_END = AtMost 33.0 "ms",
         "tests/boot/cost.rs::a_run_ends_soon_after_its_command",
         "from the last output of a command in examples/hello to the end of `boxlaunch run`";
-
-    /// The time of a command in a box that runs.
-    EXEC = AtMost 10.5 "ms",
-        "tests/boot/cost.rs::a_command_in_a_running_box_ends_soon",
-        "from the start of `boxlaunch exec NAME true` to its end, in a box that runs";
 
     /// The time by which a policy delays a command.
     POLICY_COST = AtMost 2.6 "ms",
@@ -210,6 +206,12 @@ promises! {
     CAPABILITIES = Exactly 8.0 "",
         "tests/boot/hello.rs::a_component_cannot_mount_or_leave",
         "capabilities of a workload, unless the Boxfile adds some";
+}
+
+promises! {
+    /// The counts of what tests try, with the names of their constants. No user relies on them, so they are on the pages that speak of the
+    /// tests, and not in SPECIFICATION.md.
+    COUNTS:
     /// The attempts that a hostile program makes in a component.
     COMPONENT_ATTEMPTS = Exactly 70.0 "",
         "tests/boot/isolation.rs::root_of_the_agent_succeeds_in_nothing",
@@ -219,7 +221,10 @@ promises! {
     /// The attempts of a command to leave the policy of its box.
     POLICY_ATTEMPTS = Exactly 87.0 "",
         "tests/boot/policy.rs::a_command_does_not_leave_its_policy",
-        "attempts of a command to leave its policy, of which none succeeds";
+        "attempts of a command to leave its policy, of which none succeeds",
+        also in "docs/command-policy.md" as "A test makes {} attempts",
+        also in "docs/security.md" as "{} attempts to leave it",
+        also in "docs/status.md" as "none of {} attempts to leave";
     /// The attempts of a hostile program in place of the VMM: half of them without a writable directory, half with one.
     VMM_ATTEMPTS = Exactly 54.0 "",
         "tests/boot/jail.rs::a_program_in_the_place_of_the_vmm_gets_nowhere",

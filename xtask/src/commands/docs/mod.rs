@@ -4,9 +4,10 @@
 //! have few dependencies.
 
 use std::fs;
-use std::process::ExitCode;
+use std::path::Path;
+use std::process::{Command, ExitCode};
 
-use testbed::{KitError, Result, Workspace, program};
+use testbed::{KitError, Result, Workspace, program, promises};
 use tool_output::say;
 
 use super::Outcome;
@@ -14,12 +15,38 @@ use super::Outcome;
 #[cfg(test)]
 mod links;
 
-pub(crate) fn run() -> Outcome {
+const SPECIFICATION: &str = "SPECIFICATION.md";
+
+/// Which documents are written.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// Only copy what the last runs of `cargo xtask test --landing` and of the benchmarks have measured into SPECIFICATION.md.
+    #[arg(long)]
+    measured: bool,
+}
+
+pub(crate) fn run(options: &Options) -> Outcome {
     let workspace = Workspace::find();
+    if options.measured {
+        return copy_measured(&workspace).map(|()| ExitCode::SUCCESS);
+    }
     write(&workspace, "docs/boxfile.md", &["boxbuild", "--", "schema", "--reference"])?;
     write(&workspace, "docs/boxfile.schema.json", &["boxbuild", "--", "schema"])?;
     write(&workspace, "docs/security.md", &["box-init", "--example", "isolation"])?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Copies the measured values into SPECIFICATION.md.
+fn copy_measured(workspace: &Workspace) -> Result<()> {
+    let read = |path: &Path| fs::read_to_string(path).map_err(KitError::file("read", path));
+    let path = workspace.path(SPECIFICATION);
+    let noted = read(&workspace.target(promises::MEASURED_FILE))?;
+    let page = promises::with_measured(&read(&path)?, &noted, |seconds| {
+        let mut date = Command::new("date");
+        let text = program::run(date.args(["--utc", &format!("--date=@{seconds}"), "+%F"]))?;
+        Result::Ok(String::from_utf8_lossy(&text).trim().to_owned())
+    })?;
+    fs::write(&path, page).map_err(KitError::file("write", &path))
 }
 
 /// Writes a program's output to a document. If the output begins with a comment, it replaces the document from that comment on.
