@@ -77,8 +77,6 @@ fn step(name: &str) -> &'static Step {
     step
 }
 
-#[test]
-#[ignore = "fetches packages with pip and npm"]
 fn the_agent_is_ready_by_its_interface_and_answers_with_the_application() {
     insta::assert_snapshot!(step("talk").stdout, @"
     a3s
@@ -93,8 +91,6 @@ fn the_agent_is_ready_by_its_interface_and_answers_with_the_application() {
     ");
 }
 
-#[test]
-#[ignore = "fetches packages with pip and npm"]
 fn the_directories_of_the_images_decide_what_commands_see() {
     insta::assert_snapshot!(step("look").stdout, @"
     /agent
@@ -115,8 +111,6 @@ fn the_directories_of_the_images_decide_what_commands_see() {
     ");
 }
 
-#[test]
-#[ignore = "fetches packages with pip and npm"]
 fn what_pip_and_npm_have_installed_is_found_from_everywhere() {
     insta::assert_snapshot!(step("use").stdout, @"
     1.85.3 2.14.0 3.57.0 anthropic
@@ -127,8 +121,6 @@ fn what_pip_and_npm_have_installed_is_found_from_everywhere() {
     ");
 }
 
-#[test]
-#[ignore = "fetches packages with pip and npm"]
 fn an_agent_that_is_one_program_shares_a_directory() {
     insta::assert_snapshot!(step("shared").stdout, @"
     single
@@ -138,3 +130,10 @@ fn an_agent_that_is_one_program_shares_a_directory() {
     single
     ");
 }
+
+tests![
+    the_agent_is_ready_by_its_interface_and_answers_with_the_application,
+    the_directories_of_the_images_decide_what_commands_see,
+    what_pip_and_npm_have_installed_is_found_from_everywhere,
+    an_agent_that_is_one_program_shares_a_directory
+];

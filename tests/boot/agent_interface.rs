@@ -167,8 +167,6 @@ fn left(name: &str) -> Value {
     serde_json::from_slice(&STEPS.1[Path::new(name)]).unwrap()
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn the_agent_in_rust_is_asked_with_all_commands() {
     insta::assert_snapshot!(step("rust").stdout, @r"
     rust
@@ -193,8 +191,6 @@ fn the_agent_in_rust_is_asked_with_all_commands() {
     ");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn the_agent_in_python_is_asked_with_all_commands() {
     insta::assert_snapshot!(step("python").stdout, @r"
     python
@@ -221,8 +217,6 @@ fn the_agent_in_python_is_asked_with_all_commands() {
     ");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn what_the_commands_print_as_json_is_described() {
     for agent in ["rust", "python"] {
         let left = |command: &str| left(&format!("{agent}-{command}"));
@@ -242,8 +236,6 @@ fn what_the_commands_print_as_json_is_described() {
     }
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_session_outlives_a_call_and_is_controlled_from_the_host() {
     insta::assert_snapshot!(step("sessions").stdout, @"
     talk
@@ -281,8 +273,6 @@ fn lines(name: &str, definition: &str) -> Vec<Value> {
     lines
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn what_happens_in_a_session_is_streamed_as_json() {
     let pieces = lines("lines", "agent-piece");
     let kinds: Vec<_> = pieces.iter().map(|it| it["kind"].as_str().unwrap()).collect();
@@ -315,8 +305,6 @@ fn what_happens_in_a_session_is_streamed_as_json() {
     assert_eq!(left("sessions")["sessions"][0]["messages"], 6);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_kind_has_its_port_and_its_health_check() {
     insta::assert_snapshot!(step("kinds").stdout, @"
     opencode-kind
@@ -330,8 +318,6 @@ fn a_kind_has_its_port_and_its_health_check() {
     ");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn the_standard_health_check_of_grpc_names_its_service_and_reads_the_status() {
     let seen = String::from_utf8_lossy(&STEPS.1[Path::new("standard")]).into_owned();
     insta::assert_snapshot!(seen, @"
@@ -341,8 +327,6 @@ fn the_standard_health_check_of_grpc_names_its_service_and_reads_the_status() {
     ");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn agents_without_the_interface_are_errors() {
     insta::assert_snapshot!(step("others").stdout, @"
     http
@@ -368,8 +352,18 @@ fn agents_without_the_interface_are_errors() {
     "#);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn the_commands_of_the_page_do_what_it_shows() {
     assert_page(PAGE, step("page"));
 }
+
+tests![
+    the_agent_in_rust_is_asked_with_all_commands,
+    the_agent_in_python_is_asked_with_all_commands,
+    what_the_commands_print_as_json_is_described,
+    a_session_outlives_a_call_and_is_controlled_from_the_host,
+    what_happens_in_a_session_is_streamed_as_json,
+    a_kind_has_its_port_and_its_health_check,
+    the_standard_health_check_of_grpc_names_its_service_and_reads_the_status,
+    agents_without_the_interface_are_errors,
+    the_commands_of_the_page_do_what_it_shows
+];

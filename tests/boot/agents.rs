@@ -134,21 +134,15 @@ fn lines(name: &str) -> Vec<&'static str> {
     step.stdout.lines().collect()
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn an_agent_in_python_runs_sixteen_commands() {
     assert_eq!(lines("start"), ["python", "node"]);
     assert_eq!(lines("python"), ["16"]);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn an_agent_in_node_runs_sixteen_commands() {
     assert_eq!(lines("node"), ["16"]);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn who_stops_new_processes_keeps_nobody_waiting() {
     let lines = lines("stopped");
     let (statuses, rest) = lines.split_at(lines.len() - 4);
@@ -158,8 +152,13 @@ fn who_stops_new_processes_keeps_nobody_waiting() {
     assert_eq!(rest, ["again", "other", "node", "python"]);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn who_holds_all_files_ends_nobody_else() {
     assert_eq!(lines("files"), ["ENFILE true", "served", "there", "node", "python"]);
 }
+
+tests![
+    an_agent_in_python_runs_sixteen_commands,
+    an_agent_in_node_runs_sixteen_commands,
+    who_stops_new_processes_keeps_nobody_waiting,
+    who_holds_all_files_ends_nobody_else
+];

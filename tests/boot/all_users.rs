@@ -46,8 +46,6 @@ su me -c 'sh /tmp/as-me.sh ps --all-users' 2>/out/told.txt | grep -o -E 'mine|ro
 /// The user's box has a published port.
 const MINE: &str = "boxlaunch run -q -d --name mine -p 8080:4088 /hello";
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn the_administrator_sees_the_boxes_of_all_users_and_believes_none() {
     let tools = tools();
     let dir = tempfile::tempdir().unwrap();
@@ -121,3 +119,5 @@ fn assert_figures(samples: &[Sample]) {
         assert!((limit - 268_435_456.0).abs() < 1.0, "{limit}");
     }
 }
+
+tests![the_administrator_sees_the_boxes_of_all_users_and_believes_none];

@@ -136,8 +136,6 @@ fn shows(name: &str, texts: &[&str]) {
 
 const NO: &str = "denied: a person said no; the policy asks about this command (echo *)";
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn an_approved_command_runs_and_a_denied_one_does_not() {
     shows("approve", &["without a number 2\n", "approved 1: echo one\n", "status 0\none\n"]);
     let unnamed = &step("approve").stderr;
@@ -150,8 +148,6 @@ fn an_approved_command_runs_and_a_denied_one_does_not() {
     shows("input", &["status 0\nread\n"]);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn the_list_has_what_a_person_needs() {
     let step = step("list");
     let lines: Vec<&str> = step.stdout.lines().collect();
@@ -170,14 +166,10 @@ fn the_list_has_what_a_person_needs() {
     assert_eq!(answer["answer"], "deny");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn an_approval_for_the_rest_of_the_run_holds_for_the_same_command() {
     shows("always", &["status 0\nthree\n", "three\nstatus 0\n"]);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn what_is_forbidden_is_not_asked_about() {
     shows("forbidden", &["status 126\nno command waits for approval\n"]);
     let refused = &step("forbidden").stderr;
@@ -186,8 +178,6 @@ fn what_is_forbidden_is_not_asked_about() {
     assert!(step("agent-forbidden").stderr.contains("forbidden by the policy (ls *)"));
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn the_preset_for_development_asks_less() {
     let lines = step("development").stdout.lines();
     let reports: Vec<serde_json::Value> =
@@ -199,8 +189,6 @@ fn the_preset_for_development_asks_less() {
     assert_eq!(decision["rule"], "file-permission", "{decision}");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn an_answer_needs_a_question() {
     shows("none", &["status 1\n"]);
     assert!(step("none").stderr.contains("no command of the box asks waits for approval"));
@@ -210,8 +198,6 @@ fn an_answer_needs_a_question() {
     assert!(refused.contains("waits with the number 999"), "{refused}");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn commands_of_the_agent_wait_too() {
     shows("agent", &["status 0\nsix\n"]);
     shows("agent-denied", &["status 126\n", NO]);
@@ -219,8 +205,6 @@ fn commands_of_the_agent_wait_too() {
     assert_eq!(count, 48, "so many commands of the agent wait at once");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_command_waits_no_longer_than_its_caller_and_its_time() {
     shows("cancelled", &["status 143\n"]);
     assert_eq!(step("nothing-left").stdout, "no command waits for approval\n");
@@ -231,3 +215,14 @@ fn a_command_waits_no_longer_than_its_caller_and_its_time() {
     let foreground = &step("foreground").stderr;
     assert!(foreground.contains("denied: nobody is there to ask"), "{foreground}");
 }
+
+tests![
+    an_approved_command_runs_and_a_denied_one_does_not,
+    the_list_has_what_a_person_needs,
+    an_approval_for_the_rest_of_the_run_holds_for_the_same_command,
+    what_is_forbidden_is_not_asked_about,
+    the_preset_for_development_asks_less,
+    an_answer_needs_a_question,
+    commands_of_the_agent_wait_too,
+    a_command_waits_no_longer_than_its_caller_and_its_time
+];

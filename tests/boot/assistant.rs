@@ -210,8 +210,6 @@ fn assert_failed(name: &str, error: &str) {
     assert_eq!(project, "slug.js\ntest.js\n");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn the_agent_repairs_the_project() {
     let after: Vec<_> = STEPS["after-page"].stdout.split("--\n").collect();
     let [result, model, project] = after[..] else { panic!("{:?}", STEPS["after-page"]) };
@@ -246,8 +244,6 @@ fn the_agent_repairs_the_project() {
     assert_eq!(project, REPAIRED);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn the_recording_shows_what_happens() {
     let recording = include_str!("../../docs/assistant.svg");
     let lines: Vec<_> = repair().lines().filter(|it| it.starts_with("step ")).collect();
@@ -260,20 +256,14 @@ fn the_recording_shows_what_happens() {
     }
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn the_page_shows_what_happens() {
     assert_page(PAGE, &STEPS["page"]);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_wrong_key_is_the_reason_of_a_failure() {
     assert_failed("wrong-key", "asking the model failed with the status 401: the key is not valid");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_skill_is_activated_while_the_agent_works_and_a_model_that_dies_is_the_reason_of_a_failure() {
     println!("{}", STEPS["killed"].stderr);
     insta::assert_snapshot!(STEPS["killed"].stdout, @r#"
@@ -320,15 +310,11 @@ fn a_skill_is_activated_while_the_agent_works_and_a_model_that_dies_is_the_reaso
     "#);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_full_disk_is_the_reason_of_a_failure() {
     assert_failed("full", "slug.js cannot be written: No space left on device");
 }
 
 /// The Boxfile differs from the example's only in the line that names the agent's image. This agent's result says that it is done.
-#[test]
-#[ignore = "one of the longer boots"]
 fn the_agent_of_somebody_else_gets_the_same_task_and_does_not_decide_that_it_is_done() {
     insta::assert_snapshot!(STEPS["stranger"].stdout, @r#"
     boxlaunch: /tmp/stranger/project is shared at /a3s/workspace, read-write
@@ -351,3 +337,13 @@ fn the_agent_of_somebody_else_gets_the_same_task_and_does_not_decide_that_it_is_
     test.js
     "#);
 }
+
+tests![
+    the_agent_repairs_the_project,
+    the_recording_shows_what_happens,
+    the_page_shows_what_happens,
+    a_wrong_key_is_the_reason_of_a_failure,
+    a_skill_is_activated_while_the_agent_works_and_a_model_that_dies_is_the_reason_of_a_failure,
+    a_full_disk_is_the_reason_of_a_failure,
+    the_agent_of_somebody_else_gets_the_same_task_and_does_not_decide_that_it_is_done
+];

@@ -112,6 +112,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     );
     let script = |run: &str| format!("{start}{run}");
     Scenario::default()
+        .anew()
         .script(100, "root", &script(ROOT))
         .script(100, "user", &script(USER))
         .script(60, "unjailed", &script(UNJAILED))
@@ -139,8 +140,6 @@ fn made(report: &str) -> Vec<usize> {
     results.map(|line| line.split(' ').next().unwrap().parse().unwrap()).collect()
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn forty_one_attacks_of_a_guests_kernel_get_nothing() {
     KERNEL_ATTACKS.check(ATTACKS as f64);
     for user in ["root", "user"] {
@@ -161,8 +160,6 @@ fn forty_one_attacks_of_a_guests_kernel_get_nothing() {
 }
 
 /// The last six attacks make the VMM's thread for a share panic or hang. This ends the VM, and nothing else.
-#[test]
-#[ignore = "one of the longer boots"]
 fn the_machine_ends_in_some_attacks_and_only_the_machine() {
     for user in ["root", "user"] {
         let report = &STEPS[user].stdout;
@@ -177,8 +174,6 @@ fn the_machine_ends_in_some_attacks_and_only_the_machine() {
 
 /// Without the jail, the attacks read canaries and change files. Fails if the attacks in the jail only failed because they are
 /// ineffective.
-#[test]
-#[ignore = "one of the longer boots"]
 fn without_the_jail_they_get_what_is_kept() {
     let step = &STEPS["unjailed"];
     println!("{}\n{}", step.stdout, step.stderr);
@@ -197,3 +192,9 @@ fn without_the_jail_they_get_what_is_kept() {
         assert!(step.stderr.contains(made), "{made}: {}", step.stderr);
     }
 }
+
+tests![
+    forty_one_attacks_of_a_guests_kernel_get_nothing,
+    the_machine_ends_in_some_attacks_and_only_the_machine,
+    without_the_jail_they_get_what_is_kept
+];

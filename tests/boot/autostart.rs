@@ -73,8 +73,6 @@ fn lines(name: &str) -> Vec<&'static str> {
     step.stdout.lines().collect()
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_program_that_fails_is_started_again() {
     let lines = lines("restarted");
     assert_eq!(lines[0], "third");
@@ -86,8 +84,6 @@ fn a_program_that_fails_is_started_again() {
     assert_eq!(lines[10..], ["it stays", "business_status 5", "0", "third"]);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_program_that_ends_well_stays_ended_and_the_box_goes_on() {
     let lines = lines("ended");
     let output = "the business application has ended with status 0; its output: boxlaunch logs --component business once";
@@ -99,9 +95,13 @@ fn a_program_that_ends_well_stays_ended_and_the_box_goes_on() {
     assert_eq!(record["business_status"], 0);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_program_that_cannot_be_started_again_does_not_end_the_box() {
     let reason = "the component has as many processes as it may have";
     assert_eq!(lines("crowd"), ["crowd", reason, "crowd", "crowd"]);
 }
+
+tests![
+    a_program_that_fails_is_started_again,
+    a_program_that_ends_well_stays_ended_and_the_box_goes_on,
+    a_program_that_cannot_be_started_again_does_not_end_the_box
+];

@@ -3,12 +3,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::Instant;
 
 use serde_json::Value;
+use testbed::boots::Origin;
 use testbed::hello::BUDGET_MS;
 use testbed::promises::{START_MEDIAN, START_SPREAD};
 
-use crate::scenario::{Turn, bake, hello_checkout, tools};
+use crate::scenario::{bake, hello_checkout, note, tools};
 use crate::schema::assert_fits;
 
 /// A checkout of examples/hello, and a cache directory with the virtual host's kernel.
@@ -42,15 +44,17 @@ impl Scene {
 
     /// Measures a box in `runs` starts.
     fn budget(&self, bundle: &Path, runs: u8, options: &[&str]) -> Output {
-        let _turn = Turn::take();
-        Command::new(&tools().programs.boxbuild)
+        let began = Instant::now();
+        let output = Command::new(&tools().programs.boxbuild)
             .arg("budget")
             .arg(bundle)
             .args(["--offline", "--runs", &runs.to_string()])
             .args(options)
             .env("XDG_CACHE_HOME", self.directory.path().join("cache"))
             .output()
-            .unwrap()
+            .unwrap();
+        note(Origin::Made, began);
+        output
     }
 }
 
@@ -64,8 +68,6 @@ fn report(output: &Output, status: i32) -> Value {
 }
 
 /// A box with 4 CPUs is measured, although the virtual host has only one.
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_box_with_more_cpus_than_any_host_here_is_measured() {
     let mut scene = Scene::new();
     scene.boxfile = scene.boxfile.replace("cpus=1", "cpus=4");
@@ -74,8 +76,6 @@ fn a_box_with_more_cpus_than_any_host_here_is_measured() {
     assert_eq!(measured["runs"], 1, "{measured}");
 }
 
-#[test]
-#[ignore = "measures the lean kernel"]
 fn a_box_is_held_to_budgets_just_above_and_just_below_what_it_takes() {
     let scene = Scene::new();
     let hello = scene.boxed("hello", f64::from(BUDGET_MS));
@@ -101,8 +101,6 @@ fn a_box_is_held_to_budgets_just_above_and_just_below_what_it_takes() {
 
 /// The new box has eight times the memory, which makes its start at least a tenth slower. `--write` replaces its budget of 2 ms
 /// by the measured time plus 10 %. The box that is then built is within this budget.
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_box_is_compared_with_an_older_one_and_gets_a_budget_that_it_keeps() {
     let mut scene = Scene::new();
     let old = scene.boxed("old", f64::from(BUDGET_MS));
@@ -132,3 +130,9 @@ fn a_box_is_compared_with_an_older_one_and_gets_a_budget_that_it_keeps() {
     let kept = report(&scene.budget(&kept, 1, &["--json"]), 0);
     assert_eq!(kept["within_budget"], true, "{kept}");
 }
+
+tests![
+    a_box_with_more_cpus_than_any_host_here_is_measured,
+    a_box_is_held_to_budgets_just_above_and_just_below_what_it_takes,
+    a_box_is_compared_with_an_older_one_and_gets_a_budget_that_it_keeps
+];

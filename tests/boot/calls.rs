@@ -74,16 +74,12 @@ fn shows(name: &str, expected: &str) {
     assert_eq!(step.stdout, expected, "{step:?}");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_command_of_the_agent_runs_in_business() {
     shows("say", "business-host\n1 /\n/tmp\n65534\nin\nstatus 7\n");
     assert_eq!(STEPS["say"].stderr, "problem\n", "the streams are apart");
     shows("plain", "business-host\n/workspace/app\n");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn its_status_is_that_of_the_command() {
     let expected = "0\n1\n2\n125\n126\n127\n128\n200\n255\n127\n126\n126\n137\n138\n";
     shows("statuses", expected);
@@ -91,15 +87,11 @@ fn its_status_is_that_of_the_command() {
     shows("usage", usage);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn more_than_the_windows_goes_both_ways() {
     shows("copy", "0\nsame\n");
     shows("slow", "1000000\n");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_command_ends_with_its_caller_or_its_time() {
     shows("timeout", "124\n");
     shows("closed", "y\n0\n");
@@ -107,17 +99,22 @@ fn a_command_ends_with_its_caller_or_its_time() {
     shows("asked", "asked\n9\n");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn many_commands_run_one_after_the_other_and_at_once() {
     shows("hundred", "99\n");
     shows("many", &"done\n".repeat(80));
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn only_the_agents_user_can_ask() {
     shows("file", "-rwxr-xr-x\nsrw-------\nread-only\n");
     shows("others", "125\nskills\n");
     shows("end", "calls\n0\n");
 }
+
+tests![
+    a_command_of_the_agent_runs_in_business,
+    its_status_is_that_of_the_command,
+    more_than_the_windows_goes_both_ways,
+    a_command_ends_with_its_caller_or_its_time,
+    many_commands_run_one_after_the_other_and_at_once,
+    only_the_agents_user_can_ask
+];

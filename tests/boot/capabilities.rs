@@ -49,8 +49,6 @@ fn expected(set: u64, bound: u64, done: &[&str]) -> String {
     sets + &done.join("\n") + "\n"
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_component_has_what_is_added_and_not_what_is_dropped() {
     let steps = start();
     // The default set without CHOWN (0), with NET_RAW (13) and SYS_CHROOT (18).
@@ -63,3 +61,5 @@ fn a_component_has_what_is_added_and_not_what_is_dropped() {
     let nobody = &steps["nobody"];
     assert_eq!(nobody.stdout, expected(0, business, &none), "only root has any: {nobody:?}");
 }
+
+tests![a_component_has_what_is_added_and_not_what_is_dropped];

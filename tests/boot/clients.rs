@@ -100,8 +100,6 @@ require(it).get(it + \"://d.test.example/\", it => it.on(\"data\", it => console
     ),
 ];
 
-#[test]
-#[ignore = "takes two minutes, and two more to make its image"]
 fn clients_reach_what_is_allowed_and_nothing_else() {
     let tools = tools();
     let mut say = |line: &str| println!("{line}");
@@ -158,3 +156,5 @@ fn clients_reach_what_is_allowed_and_nothing_else() {
         assert!(!log.lines().any(|line| line.starts_with(own)), "{log}");
     }
 }
+
+tests![clients_reach_what_is_allowed_and_nothing_else];

@@ -32,8 +32,6 @@ pub(crate) fn script() -> String {
     format!("{WORK}\nwork success codex-task")
 }
 
-#[test]
-#[ignore = "fetches packages of 460 MB with npm and pip"]
 fn codex_repairs_the_project_after_a_change_of_one_line() {
     let step = &known_agents::STEPS["success"];
     // Split from the end: Codex's output, which comes first, also contains lines `--`.
@@ -44,3 +42,5 @@ fn codex_repairs_the_project_after_a_change_of_one_line() {
     assert_eq!(result, "{\"ok\": true}\n");
     assert_eq!((model, project), (ASKED.trim_end(), REPAIRED));
 }
+
+tests![codex_repairs_the_project_after_a_change_of_one_line];

@@ -123,8 +123,6 @@ fn stdout(name: &str) -> &'static str {
     &step.stdout
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn environment_directory_user_and_input_are_as_asked_for() {
     let output = command("said", 1);
     assert_eq!(output["stdout"], "2|/|here|\n/tmp\n65534\n65534\ninnot a tty\n");
@@ -133,8 +131,6 @@ fn environment_directory_user_and_input_are_as_asked_for() {
     assert_eq!(numbers["stdout"], "uid=4242 gid=7\n");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn what_cannot_be_is_said_by_name() {
     let nobody = command("nobody", 126);
     assert_eq!(nobody["stderr"], "find the user: /etc/passwd has no \"none\"\n");
@@ -143,8 +139,6 @@ fn what_cannot_be_is_said_by_name() {
     assert_eq!(nowhere["stderr"], reason);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_command_and_its_group_are_killed_when_its_time_is_up() {
     let late = command("late", 124);
     assert_eq!((&late["stdout"], &late["status"]), (&"started\n".into(), &137.into()));
@@ -153,22 +147,16 @@ fn a_command_and_its_group_are_killed_when_its_time_is_up() {
     assert!((2000.0..2200.0).contains(&taken), "{taken}");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn more_than_the_windows_goes_in_and_comes_out() {
     assert_eq!(stdout("copy"), "0\nsame\n");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_reader_who_waits_loses_nothing() {
     assert_eq!(stdout("slow"), "{\"status\":\"HEALTHY\"}2000000\n");
     let lines: Vec<&str> = stdout("lines").split_whitespace().collect();
     assert_eq!(lines, ["{\"status\":\"HEALTHY\"}", "599"]);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_reader_who_has_enough_ends_the_run_at_once() {
     let (line, taken) = stdout("enough").trim().split_once('\n').unwrap();
     assert_eq!(line, "y");
@@ -176,20 +164,14 @@ fn a_reader_who_has_enough_ends_the_run_at_once() {
     assert!(taken < 1500, "{taken} ms, and SIGTERM is enough");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn another_user_may_open_the_streams_by_name() {
     assert_eq!(stdout("streams"), "err\nin\nout\n");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_command_may_end_before_its_input() {
     assert_eq!(stdout("short"), "y\ny\n0\n");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_command_has_a_terminal_with_its_keys_and_its_size() {
     let shown = stdout("terminal").replace('\r', "");
     println!("{shown}");
@@ -206,8 +188,6 @@ fn a_command_has_a_terminal_with_its_keys_and_its_size() {
     assert!(shown.ends_with("status 5, 1\n"), "the terminal is as it was before");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn no_terminal_is_no_surprise() {
     let step = &STEPS["no-terminal"];
     let error = "error: standard input is not a terminal, which --tty would give to CMD\n";
@@ -215,8 +195,6 @@ fn no_terminal_is_no_surprise() {
     assert!(step.stderr.starts_with(error), "{step:?}");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn arguments_are_as_long_as_linux_can_pass_on() {
     let lines: Vec<&str> = stdout("long").lines().collect();
     assert_eq!((lines.len(), lines[0], lines[1]), (4, "19", "1945628"));
@@ -225,11 +203,24 @@ fn arguments_are_as_long_as_linux_can_pass_on() {
     assert_eq!(command("too-long", 126)["stderr"], error);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_command_need_not_be_utf_8() {
     let command = command("bytes", 0);
     assert_eq!(command["stdout_base64"], "//7/Cg==");
     assert_eq!(command["argv"].as_array().unwrap().last(), Some(&"\u{fffd}".into()));
     assert_eq!(command["argv_base64"].as_array().unwrap().last(), Some(&"/w==".into()));
 }
+
+tests![
+    environment_directory_user_and_input_are_as_asked_for,
+    what_cannot_be_is_said_by_name,
+    a_command_and_its_group_are_killed_when_its_time_is_up,
+    more_than_the_windows_goes_in_and_comes_out,
+    a_reader_who_waits_loses_nothing,
+    a_reader_who_has_enough_ends_the_run_at_once,
+    another_user_may_open_the_streams_by_name,
+    a_command_may_end_before_its_input,
+    a_command_has_a_terminal_with_its_keys_and_its_size,
+    no_terminal_is_no_surprise,
+    arguments_are_as_long_as_linux_can_pass_on,
+    a_command_need_not_be_utf_8
+];

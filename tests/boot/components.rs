@@ -140,7 +140,6 @@ fn lines(step: &Step) -> Vec<&str> {
     step.stdout.lines().collect()
 }
 
-#[test]
 fn an_agent_alone_is_reached_from_the_host_and_its_status_is_passed_on() {
     let step = &STEPS["serve"];
     assert_eq!(step.status, 9, "{step:?}");
@@ -149,7 +148,6 @@ fn an_agent_alone_is_reached_from_the_host_and_its_status_is_passed_on() {
     assert!(step.stderr.contains("the agent's socket is /tmp/alone.sock"), "{step:?}");
 }
 
-#[test]
 fn a_signal_stops_the_box() {
     let step = &STEPS["stop"];
     assert_eq!(step.status, 128 + 15, "{step:?}");
@@ -157,7 +155,6 @@ fn a_signal_stops_the_box() {
 
 /// Without namespaces of its own, a component is in the guest's initial ones, whose fixed numbers are in
 /// `include/linux/proc_ns.h`.
-#[test]
 fn namespaces_are_shared_where_the_boxfile_says_so() {
     let step = &STEPS["look"];
     assert_eq!(step.status, 0, "{step:?}");
@@ -170,7 +167,6 @@ fn namespaces_are_shared_where_the_boxfile_says_so() {
     assert_eq!(lines[3..], ["same mounts", "another network", "no agent on loopback"], "{step:?}");
 }
 
-#[test]
 fn a_program_says_when_the_agent_is_ready() {
     let step = &STEPS["look"];
     let row = step.stderr.lines().find_map(|line| line.strip_prefix("ready ")).expect("a row");
@@ -180,9 +176,16 @@ fn a_program_says_when_the_agent_is_ready() {
     assert!((400.0..2000.0).contains(&taken), "the file is written after 400 ms: {step:?}");
 }
 
-#[test]
 fn an_agent_without_a_health_check_may_end_at_once() {
     let step = &STEPS["unchecked"];
     assert_eq!((step.status, step.stdout.as_str()), (7, "to stdout\n"), "{step:?}");
     assert!(step.stderr.contains("to stderr\n"), "{step:?}");
 }
+
+tests![
+    an_agent_alone_is_reached_from_the_host_and_its_status_is_passed_on,
+    a_signal_stops_the_box,
+    namespaces_are_shared_where_the_boxfile_says_so,
+    a_program_says_when_the_agent_is_ready,
+    an_agent_without_a_health_check_may_end_at_once
+];

@@ -74,7 +74,6 @@ fn step(name: &str) -> &'static Step {
     step
 }
 
-#[test]
 fn a_directory_comes_back_as_it_went() {
     let links = "boxlaunch: left out: symbolic links that lead out of the copy: 1";
     let expected = format!("{links}\n1\n/nowhere\nsame\n-rwxr-xr-x\n0:0\n");
@@ -83,31 +82,26 @@ fn a_directory_comes_back_as_it_went() {
     assert_eq!(step("around").stderr, special);
 }
 
-#[test]
 fn a_place_that_is_there_gets_more_and_another_is_made() {
     let readme = "The business application would be here.\n";
     assert_eq!(step("places").stdout, format!("a\nb\nbig\nrun\n{readme}2\n"));
 }
 
-#[test]
 fn archives_come_and_go_in_streams() {
     assert_eq!(step("streams").stdout, "b/\nb/run\nb\nbig\n10\n");
 }
 
-#[test]
 fn a_component_without_any_program_can_be_copied_from_and_to() {
     let link = "error: cannot copy: /tmp/link: it is a symbolic link to a/b/run: copy that";
     assert_eq!(step("agent").stdout, format!("ELF\n{link}\n"));
 }
 
-#[test]
 fn a_signal_ends_a_copy_to_a_box_that_reads_nothing() {
     let lines: Vec<&str> = step("mute").stdout.lines().collect();
     assert_eq!(lines[0], "143");
     assert!(lines.len() == 3 && lines[1] == lines[2], "{lines:?}");
 }
 
-#[test]
 fn what_cannot_be_copied_is_named() {
     insta::assert_snapshot!(step("wrong").stderr, @r#"
     error: cannot copy: in the box: /none: No such file or directory (os error 2)
@@ -126,7 +120,6 @@ fn what_cannot_be_copied_is_named() {
     assert_eq!(step("wrong").stdout, "1\n1\n2\n2\n1\n1\n1\n1\n1\n");
 }
 
-#[test]
 fn nothing_that_a_box_has_leads_out_of_the_place_that_is_meant() {
     insta::assert_snapshot!(format!("{}{}", step("hostile").stdout, step("hostile").stderr), @"
     mine
@@ -138,3 +131,13 @@ fn nothing_that_a_box_has_leads_out_of_the_place_that_is_meant() {
     error: cannot copy: /tmp/escape: Not a directory (os error 20)
     ");
 }
+
+tests![
+    a_directory_comes_back_as_it_went,
+    a_place_that_is_there_gets_more_and_another_is_made,
+    archives_come_and_go_in_streams,
+    a_component_without_any_program_can_be_copied_from_and_to,
+    a_signal_ends_a_copy_to_a_box_that_reads_nothing,
+    what_cannot_be_copied_is_named,
+    nothing_that_a_box_has_leads_out_of_the_place_that_is_meant
+];

@@ -99,20 +99,14 @@ fn starts(bundle: &str) -> Vec<f64> {
     starts
 }
 
-#[test]
-#[ignore = "measures the lean kernel"]
 fn a_second_cpu_hardly_delays_the_start() {
     FURTHER_CPU.check(median(starts("two")) - median(starts("one")));
 }
 
-#[test]
-#[ignore = "measures the lean kernel"]
 fn a_run_ends_soon_after_its_command() {
     RUN_END.check(median(numbers("end", "end")) / 1000.0);
 }
 
-#[test]
-#[ignore = "measures the lean kernel"]
 fn an_idle_box_takes_little_memory() {
     let processes = ["boxlaunch", "libkrun_VM"].map(|name| numbers("idle", name));
     assert!(processes.iter().all(|it| it.len() == 1), "{processes:?}");
@@ -121,3 +115,9 @@ fn an_idle_box_takes_little_memory() {
     assert!(workload > 0.0, "{:?}", STEPS["idle"]);
     IDLE_MEMORY.check(kib / 1024.0 - workload / f64::from(1 << 20));
 }
+
+tests![
+    a_second_cpu_hardly_delays_the_start,
+    a_run_ends_soon_after_its_command,
+    an_idle_box_takes_little_memory
+];

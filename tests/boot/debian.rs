@@ -51,8 +51,6 @@ fn rootfs_size(directory: &Path, name: &str, boxfile: &str) -> u64 {
     manifest(&bundle).rootfs(FORMAT_EPOCH).unwrap().iter().map(|part| part.size).sum()
 }
 
-#[test]
-#[ignore = "measures the lean kernel"]
 fn python_gets_ready_and_node_runs_beside_it() {
     let tools = tools();
     let images = DebianImages::make(&tools.workspace, &mut |line| println!("{line}")).unwrap();
@@ -112,3 +110,5 @@ fn python_gets_ready_and_node_runs_beside_it() {
     assert_eq!(step.status, 1, "{step:?}");
     assert!(step.stderr.contains("PermissionError: [Errno 1]"), "{step:?}");
 }
+
+tests![python_gets_ready_and_node_runs_beside_it];

@@ -88,23 +88,23 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .start(&host)
 });
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_declared_volume_has_the_files_of_the_image_and_then_its_own() {
     let Step { stdout, stderr, .. } = &STEPS["volumes"];
     insta::assert_snapshot!("volumes", format!("{stdout}---\n{stderr}"));
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_declared_port_is_published_unless_the_command_line_replaces_it() {
     let Step { stdout, stderr, .. } = &STEPS["ports"];
     insta::assert_snapshot!("ports", format!("{stdout}---\n{stderr}"));
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_file_of_the_host_is_copied_at_each_start() {
     let Step { stdout, stderr, .. } = &STEPS["files"];
     insta::assert_snapshot!("files", format!("{stdout}---\n{stderr}"));
 }
+
+tests![
+    a_declared_volume_has_the_files_of_the_image_and_then_its_own,
+    a_declared_port_is_published_unless_the_command_line_replaces_it,
+    a_file_of_the_host_is_copied_at_each_start
+];

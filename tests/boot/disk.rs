@@ -104,11 +104,11 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     scenario.script(30, "user", &as_user(USER)).start(&host)
 });
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_box_has_a_disk_that_stays_while_it_has_its_name() {
     for name in ["sizes", "stays", "names", "again", "late", "full", "user"] {
         let Step { stdout, stderr, .. } = &STEPS[name];
         insta::assert_snapshot!(name, format!("{stdout}---\n{stderr}"));
     }
 }
+
+tests![a_box_has_a_disk_that_stays_while_it_has_its_name];

@@ -8,8 +8,6 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn an_ordinary_user_without_kvm_network_or_programs_but_qemu_runs_a_box() {
     let home = Home::new();
     let run = ["run", "--emulated", "hello.box"];
@@ -54,3 +52,5 @@ fn an_ordinary_user_without_kvm_network_or_programs_but_qemu_runs_a_box() {
     let missing: Value = serde_json::from_slice(&missing.stdout).unwrap();
     assert_eq!(missing["errors"][0]["message"], "qemu-system-x86_64 is not installed");
 }
+
+tests![an_ordinary_user_without_kvm_network_or_programs_but_qemu_runs_a_box];

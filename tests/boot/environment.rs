@@ -105,11 +105,11 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     scenario.start(&host)
 });
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_project_has_a_box_that_is_there_again_tomorrow() {
     for name in ["days", "asked", "ports", "boxfile", "snapshot", "left"] {
         let Step { stdout, .. } = &STEPS[name];
         insta::assert_snapshot!(name, stdout);
     }
 }
+
+tests![a_project_has_a_box_that_is_there_again_tomorrow];

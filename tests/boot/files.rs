@@ -50,7 +50,6 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     Scenario::default().run("look", "/files", LOOK).start(&host)
 });
 
-#[test]
 fn a_component_has_the_files_that_the_boxfile_puts_into_it() {
     let step = &STEPS["look"];
     let report = step.json();
@@ -59,3 +58,5 @@ fn a_component_has_the_files_that_the_boxfile_puts_into_it() {
     assert_eq!(lines[..4], ["755 0:0", "400 1000:100", "colour: red", "said"], "the agent's");
     assert_eq!(lines[4..], ["644 0:0", "colour: red"], "no file of the agent's is in the other");
 }
+
+tests![a_component_has_the_files_that_the_boxfile_puts_into_it];

@@ -144,50 +144,35 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     scenario.start(&host)
 });
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_host_starts_its_box_and_the_box_that_was_good_after_a_power_cut() {
     insta::assert_snapshot!(STEPS["boot"].stdout);
     insta::assert_snapshot!("rebooted", STEPS["rebooted"].stdout);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn the_timer_updates_a_box_without_a_gap() {
     insta::assert_snapshot!(STEPS["updated"].stdout);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_box_that_is_not_ready_leaves_the_service_as_it_was() {
     insta::assert_snapshot!(STEPS["refused"].stdout);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_box_that_fails_is_started_again() {
     insta::assert_snapshot!(STEPS["restarted"].stdout);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_service_that_fails_again_and_again_gets_the_next_version() {
     insta::assert_snapshot!("failing", STEPS["failing"].stdout);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_box_with_a_volume_comes_back_with_its_data() {
     insta::assert_snapshot!(STEPS["volume"].stdout);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn without_the_registry_boxes_start_and_stop() {
     insta::assert_snapshot!(STEPS["stopped"].stdout);
 }
 
-#[test]
 fn the_page_shows_the_units() {
     let page = include_str!("../../docs/fleet.md");
     for unit in fs::read_dir(Workspace::find().path(UNITS)).unwrap() {
@@ -197,3 +182,14 @@ fn the_page_shows_the_units() {
         assert!(page.contains(&shown), "{shown}");
     }
 }
+
+tests![
+    a_host_starts_its_box_and_the_box_that_was_good_after_a_power_cut,
+    the_timer_updates_a_box_without_a_gap,
+    a_box_that_is_not_ready_leaves_the_service_as_it_was,
+    a_box_that_fails_is_started_again,
+    a_service_that_fails_again_and_again_gets_the_next_version,
+    a_box_with_a_volume_comes_back_with_its_data,
+    without_the_registry_boxes_start_and_stop,
+    the_page_shows_the_units
+];

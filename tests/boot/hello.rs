@@ -108,13 +108,11 @@ fn stdout(report: &Value) -> &str {
     report["command"]["stdout"].as_str().unwrap()
 }
 
-#[test]
 fn init_starts_without_standard_streams() {
     let step = step("late");
     assert_eq!((step.status, step.stdout.as_str()), (0, "ran\n"), "{step:?}");
 }
 
-#[test]
 fn the_agent_becomes_ready_and_a_command_sees_its_root_and_host_name() {
     let report = report("inside", 0);
     assert_ready(&report);
@@ -132,7 +130,6 @@ fn the_agent_becomes_ready_and_a_command_sees_its_root_and_host_name() {
     assert!(lines[6].contains("HEALTHY"), "the agent is reached over loopback: {lines:?}");
 }
 
-#[test]
 fn a_test_guest_finds_that_kvm_works() {
     let (first, again) = (report("first", 0), step("doctor"));
     assert_eq!((again.status, again.stderr.as_str()), (0, ""), "{again:?}");
@@ -147,14 +144,12 @@ fn a_test_guest_finds_that_kvm_works() {
     assert!((first - later).abs() < 10.0, "the test guest is no part of a start: {first}, {later}");
 }
 
-#[test]
 fn exit_statuses_arrive() {
     assert_eq!(report("status", 7)["command"]["status"], 7);
     assert_eq!(step("killed").status, 128 + 9, "{:?}", step("killed"));
     assert_eq!(step("missing").status, 127, "{:?}", step("missing"));
 }
 
-#[test]
 fn the_process_limit_stops_a_component_but_not_the_agent() {
     let report = report("too-many", 0);
     let started = stdout(&report).lines().filter(|line| line.parse::<u32>().is_ok()).count();
@@ -163,7 +158,6 @@ fn the_process_limit_stops_a_component_but_not_the_agent() {
     assert!(stdout(&report).contains("HEALTHY"), "{report}");
 }
 
-#[test]
 fn the_memory_limit_stops_a_component_but_not_the_agent() {
     let report = report("too-much", 0);
     assert!(stdout(&report).contains("status 137"), "{report}");
@@ -171,7 +165,6 @@ fn the_memory_limit_stops_a_component_but_not_the_agent() {
     assert!(stdout(&report).contains("HEALTHY"), "{report}");
 }
 
-#[test]
 fn an_agent_that_fails_its_health_check_is_never_ready() {
     let step = step("sick");
     assert_eq!((step.status, step.stdout.as_str()), (1, ""), "{step:?}");
@@ -188,7 +181,6 @@ fn assert_cannot_mount() {
     assert_eq!(refused.stderr, "mount: permission denied (are you root?)\n", "{refused:?}");
 }
 
-#[test]
 fn a_component_cannot_mount_or_leave() {
     assert_cannot_mount();
     let escape = inside("escape");
@@ -215,7 +207,6 @@ fn a_component_cannot_mount_or_leave() {
     assert!(errors.contains("unshare(0x10000000): Operation not permitted"), "{errors}");
 }
 
-#[test]
 fn a_swapped_null_device_does_no_harm() {
     let swap = inside("swap");
     assert_eq!(swap.status, 0, "{swap:?}");
@@ -225,8 +216,6 @@ fn a_swapped_null_device_does_no_harm() {
     assert!(swap.stderr.contains("/proc/1/mem: Permission denied"), "{swap:?}");
 }
 
-#[test]
-#[ignore = "measures the lean kernel"]
 fn the_start_is_near_the_floor() {
     let floor = step("floor").json()["ready_ms"].as_f64().unwrap();
     let phases = &report("inside", 0)["phases_ms"];
@@ -238,8 +227,6 @@ fn the_start_is_near_the_floor() {
     HELLO_OVER_FLOOR.check(total / floor);
 }
 
-#[test]
-#[ignore = "measures the lean kernel"]
 fn the_phases_keep_what_is_promised() {
     let phases = &report("inside", 0)["phases_ms"];
     let promised = [
@@ -255,7 +242,6 @@ fn the_phases_keep_what_is_promised() {
     }
 }
 
-#[test]
 fn an_impossible_budget_stops_the_box_with_a_table() {
     let step = step("over-budget");
     assert_eq!(step.status, 4, "{step:?}");
@@ -267,7 +253,6 @@ fn an_impossible_budget_stops_the_box_with_a_table() {
     assert!(step.stderr.contains("over by"), "{step:?}");
 }
 
-#[test]
 fn the_first_start_of_a_box_is_within_its_budget_and_reports_the_hashing() {
     let report = report("first", 0);
     assert_eq!((&report["verified"], &report["within_budget"]), (&"hashed".into(), &true.into()));
@@ -280,7 +265,6 @@ fn the_first_start_of_a_box_is_within_its_budget_and_reports_the_hashing() {
     assert!(total <= f64::from(BUDGET_MS), "{report}");
 }
 
-#[test]
 fn an_agent_that_never_gets_ready_is_stopped_when_the_budget_is_used_up() {
     let report = report("never", 4);
     let total = report["phases_ms"]["total"].as_f64().unwrap();
@@ -296,7 +280,6 @@ fn an_agent_that_never_gets_ready_is_stopped_when_the_budget_is_used_up() {
     assert!(row.ends_with("not reached"), "{row}");
 }
 
-#[test]
 fn verifying_names_every_blob() {
     let step = step("verify");
     assert_eq!(step.status, 0, "{step:?}");
@@ -313,3 +296,21 @@ fn verifying_names_every_blob() {
         assert!(digest.is_ok() && blob["ok"] == true, "{blob}");
     }
 }
+
+tests![
+    init_starts_without_standard_streams,
+    the_agent_becomes_ready_and_a_command_sees_its_root_and_host_name,
+    a_test_guest_finds_that_kvm_works,
+    exit_statuses_arrive,
+    the_process_limit_stops_a_component_but_not_the_agent,
+    the_memory_limit_stops_a_component_but_not_the_agent,
+    an_agent_that_fails_its_health_check_is_never_ready,
+    a_component_cannot_mount_or_leave,
+    a_swapped_null_device_does_no_harm,
+    an_impossible_budget_stops_the_box_with_a_table,
+    the_first_start_of_a_box_is_within_its_budget_and_reports_the_hashing,
+    an_agent_that_never_gets_ready_is_stopped_when_the_budget_is_used_up,
+    verifying_names_every_blob
+];
+
+tests![MEASURED: the_start_is_near_the_floor, the_phases_keep_what_is_promised];

@@ -69,6 +69,7 @@ static RAN: LazyLock<(BTreeMap<String, Step>, Value)> = LazyLock::new(|| {
         Command::new(&tools.programs.boxbuild).args(["ls", "--json"]).arg(&bundle).output();
     let files = serde_json::from_slice(&listed.unwrap().stdout).unwrap();
     let steps = Scenario::default()
+        .anew()
         .script(10, "serve", SERVE)
         .step("run", "boxlaunch run -d --name red --agent-socket /tmp/host.sock /isolated")
         .step("socket", "stat -c %F /tmp/host.sock")
@@ -104,12 +105,10 @@ fn assert_all_refused(component: &str) {
     assert_eq!(layers, ["capability", "filter", "init", "machine", "mount", "namespace"]);
 }
 
-#[test]
 fn root_of_the_agent_succeeds_in_nothing() {
     assert_all_refused("agent");
 }
 
-#[test]
 fn root_of_the_business_application_succeeds_in_nothing() {
     assert_all_refused("business");
 }
@@ -159,7 +158,6 @@ fn declared(component: &str) -> BTreeSet<String> {
     layers.iter().flat_map(below).collect::<BTreeMap<_, _>>().into_values().collect()
 }
 
-#[test]
 fn a_component_sees_its_image_what_the_box_adds_and_nothing_else() {
     for component in ["agent", "business"] {
         let lines = lines(&format!("{component}-files"));
@@ -178,13 +176,11 @@ fn a_component_sees_its_image_what_the_box_adds_and_nothing_else() {
     }
 }
 
-#[test]
 fn what_is_tried_is_there_on_the_host() {
     assert_eq!(lines("serve"), ["host", "c"], "a port to connect to, and a KVM");
     assert_eq!(lines("socket"), ["socket"]);
 }
 
-#[test]
 fn ipc_of_one_component_is_not_seen_by_the_other() {
     let kinds = ["memory", "semaphores", "messages", "queue"];
     let there = kinds.map(|kind| format!("{kind} there"));
@@ -193,7 +189,6 @@ fn ipc_of_one_component_is_not_seen_by_the_other() {
     assert_eq!(lines("ipc"), expected);
 }
 
-#[test]
 fn who_takes_everything_stops_nobody_else() {
     let lines = lines("exhaust");
     let [_, _, processes, killed, answer, attempts] = lines[..] else { panic!("{lines:?}") };
@@ -204,7 +199,6 @@ fn who_takes_everything_stops_nobody_else() {
 }
 
 /// The CPU weight of the agent is 20 and that of the business application 39, because the Boxfile declares none.
-#[test]
 fn busy_components_share_a_cpu_by_their_weights() {
     let lines = lines("exhaust");
     let [before, after] = [0, 1].map(|at| serde_json::from_str::<Value>(lines[at]).unwrap());
@@ -219,3 +213,13 @@ fn busy_components_share_a_cpu_by_their_weights() {
     assert!(agent + business > 200_000.0, "both are busy: {agent} and {business}");
     assert!((1.6..2.4).contains(&ratio), "{ratio}, and not 39 to 20");
 }
+
+tests![
+    root_of_the_agent_succeeds_in_nothing,
+    root_of_the_business_application_succeeds_in_nothing,
+    a_component_sees_its_image_what_the_box_adds_and_nothing_else,
+    what_is_tried_is_there_on_the_host,
+    ipc_of_one_component_is_not_seen_by_the_other,
+    who_takes_everything_stops_nobody_else,
+    busy_components_share_a_cpu_by_their_weights
+];

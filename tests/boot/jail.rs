@@ -124,6 +124,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let host =
         tools.host.clone().file(&bundle, "/hello").file(&tools.programs.intruder, "/bin/intruder");
     Scenario::default()
+        .anew()
         .script(20, "audit", AUDIT)
         .script(20, "root", ROOT)
         .script(30, "user", USER)
@@ -138,14 +139,12 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .start(&host)
 });
 
-#[test]
 fn the_process_has_what_the_table_says() {
     let audit = &STEPS["audit"];
     assert_eq!(audit.status, 0, "{audit:?}");
     insta::assert_snapshot!(audit.stdout);
 }
 
-#[test]
 fn roots_machines_have_ids_and_limits_of_their_own() {
     let step = &STEPS["root"];
     let lines: Vec<&str> = step.stdout.lines().collect();
@@ -159,14 +158,12 @@ fn roots_machines_have_ids_and_limits_of_their_own() {
     assert_eq!(lines.len(), 10, "no control group is left: {step:?}");
 }
 
-#[test]
 fn a_user_is_told_what_the_host_lacks() {
     let step = &STEPS["user"];
     insta::assert_snapshot!(format!("{}\n--\n{}", step.stdout, step.stderr));
 }
 
 /// Fails if a process stays in the delegated group itself, instead of a child group with a memory limit.
-#[test]
 fn a_group_that_is_handed_over_limits_the_machine() {
     let step = &STEPS["delegated"];
     assert_eq!(
@@ -177,13 +174,11 @@ fn a_group_that_is_handed_over_limits_the_machine() {
 }
 
 /// Fails if other users can enter the runtime directory.
-#[test]
 fn no_other_user_reaches_a_socket() {
     let step = &STEPS["others"];
     insta::assert_snapshot!(format!("{}\n--\n{}", step.stdout, step.stderr));
 }
 
-#[test]
 fn a_program_in_the_place_of_the_vmm_gets_nowhere() {
     let step = &STEPS["intruder"];
     let attempts = step.stdout.lines().filter(|it| *it != "serving:").count();
@@ -196,7 +191,16 @@ fn a_program_in_the_place_of_the_vmm_gets_nowhere() {
     insta::assert_snapshot!(format!("jailed:\n{}\nfree:\n{}", step.stdout, free.join("\n")));
 }
 
-#[test]
 fn a_trace_runs_the_box() {
     assert_eq!(STEPS["trace"].stdout, "ran\n", "{:?}", STEPS["trace"]);
 }
+
+tests![
+    the_process_has_what_the_table_says,
+    roots_machines_have_ids_and_limits_of_their_own,
+    a_user_is_told_what_the_host_lacks,
+    a_group_that_is_handed_over_limits_the_machine,
+    no_other_user_reaches_a_socket,
+    a_program_in_the_place_of_the_vmm_gets_nowhere,
+    a_trace_runs_the_box
+];

@@ -129,8 +129,6 @@ pub(crate) static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .start(&host)
 });
 
-#[test]
-#[ignore = "fetches packages of 460 MB with npm and pip"]
 fn agents_ask_their_models_with_keys_that_they_do_not_have() {
     let step = &STEPS["agents"];
     println!("{}", step.stderr);
@@ -161,3 +159,5 @@ fn agents_ask_their_models_with_keys_that_they_do_not_have() {
     POST /v1/chat/completions, authorization: Bearer openai-s3cret
     ");
 }
+
+tests![agents_ask_their_models_with_keys_that_they_do_not_have];

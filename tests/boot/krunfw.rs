@@ -15,8 +15,6 @@ const SHARES: &str = "mkdir -p /tmp/k/read /tmp/k/write; cd /tmp/k; echo text >r
 boxlaunch run -q -v ./read:/r -v ./write:/w:rw /hello -- sh -c 'cat /r/file; echo written >/w/file; ls -ln /w/file | tr -s \" \" | cut -d\" \" -f3,4'
 cat write/file";
 
-#[test]
-#[ignore = "measures the lean kernel"]
 fn the_hello_box_starts_with_the_kernel_of_libkrunfw() {
     let tools = tools();
     let dir = tempfile::tempdir().unwrap();
@@ -49,3 +47,5 @@ fn the_hello_box_starts_with_the_kernel_of_libkrunfw() {
     HELLO_JAIL.check(phase("jail"));
     KRUNFW_START.check(phase("total"));
 }
+
+tests![the_hello_box_starts_with_the_kernel_of_libkrunfw];

@@ -52,7 +52,6 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .start(&host)
 });
 
-#[test]
 fn declarations_take_effect_in_the_guest() {
     let inspected = &STEPS["inspect"].stdout;
     assert!(inspected.contains("user        1000:100"), "{inspected}");
@@ -70,3 +69,5 @@ fn declarations_take_effect_in_the_guest() {
     assert_eq!(lines[5], "1 2 the Boxfile");
     assert!(lines[6].contains("HEALTHY"), "{lines:?}");
 }
+
+tests![declarations_take_effect_in_the_guest];

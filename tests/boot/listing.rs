@@ -173,7 +173,6 @@ pub(crate) fn escaped(bytes: &[u8]) -> String {
     text
 }
 
-#[test]
 fn the_guest_lists_the_tree_that_the_builder_computed() {
     let tools = tools();
     let dir = tempfile::tempdir().unwrap();
@@ -195,3 +194,5 @@ fn the_guest_lists_the_tree_that_the_builder_computed() {
     assert_eq!(listed.len(), computed.len());
     assert!(listed.len() > 500, "{} entries", listed.len());
 }
+
+tests![the_guest_lists_the_tree_that_the_builder_computed];

@@ -85,7 +85,6 @@ static RAN: LazyLock<Ran> = LazyLock::new(|| {
         .start_for_files(&host)
 });
 
-#[test]
 fn the_agent_reads_its_logs_and_writes_trajectories_alone() {
     insta::assert_snapshot!(RAN.0["seen"].stdout, @r#"
     drwxr-xr-x root root /logs
@@ -141,13 +140,11 @@ fn the_agent_reads_its_logs_and_writes_trajectories_alone() {
     "#);
 }
 
-#[test]
 fn each_line_is_as_the_schema_says() {
     let lines = str::from_utf8(&RAN.1[Path::new("seen.jsonl")]).unwrap();
     lines.lines().for_each(|line| assert_fits("run-log", &serde_json::from_str(line).unwrap()));
 }
 
-#[test]
 fn the_host_keeps_what_happened() {
     insta::assert_snapshot!(RAN.0["served"].stdout, @r#"
     served
@@ -173,13 +170,19 @@ fn the_host_keeps_what_happened() {
     "#);
 }
 
-#[test]
 fn the_page_shows_what_happens() {
     assert_page(PAGE, &RAN.0["page"]);
 }
 
-#[test]
 fn an_ordinary_user_has_the_same() {
     let expected = "counting\n2\natif\nevents.jsonl\nstderr.log\nstdout.log\n";
     assert_eq!(RAN.0["user"].stdout, expected, "{:?}", RAN.0["user"]);
 }
+
+tests![
+    the_agent_reads_its_logs_and_writes_trajectories_alone,
+    each_line_is_as_the_schema_says,
+    the_host_keeps_what_happened,
+    the_page_shows_what_happens,
+    an_ordinary_user_has_the_same
+];

@@ -94,7 +94,6 @@ fn answers() -> BTreeMap<u64, Value> {
     answers.lines().map(answer).collect()
 }
 
-#[test]
 fn a_client_works_in_a_box() {
     let answers = answers();
     let result = |id: u64| &answers[&id]["result"];
@@ -121,7 +120,6 @@ fn a_client_works_in_a_box() {
     assert_eq!(result(16)["content"][0]["text"], "aGVsbG8K");
 }
 
-#[test]
 fn errors_are_results_that_say_so() {
     let answers = answers();
     for (id, part) in [(8, "/none"), (17, "not running")] {
@@ -137,7 +135,6 @@ fn errors_are_results_that_say_so() {
     assert_eq!(answers[&14]["error"]["code"], -32_602);
 }
 
-#[test]
 fn a_cancelled_command_is_killed_and_not_answered() {
     let answers = answers();
     assert_eq!(answers[&10]["result"]["structuredContent"]["stdout"], "started\n");
@@ -145,7 +142,6 @@ fn a_cancelled_command_is_killed_and_not_answered() {
     assert_eq!(answers.get(&9), None);
 }
 
-#[test]
 fn the_messages_are_those_of_the_official_types() {
     let types = mcp_types(&tools().workspace, &mut |line| println!("{line}")).unwrap();
     let dir = tempfile::tempdir().unwrap();
@@ -157,7 +153,6 @@ fn the_messages_are_those_of_the_official_types() {
     types.check(&at("requests"), &at("answers")).unwrap();
 }
 
-#[test]
 fn the_server_ends_with_its_input_and_prints_nothing_else() {
     insta::assert_snapshot!(RAN.0.stdout, @"
     mcp
@@ -181,3 +176,11 @@ fn the_server_ends_with_its_input_and_prints_nothing_else() {
     assert_fits("listing", &listing);
     assert_eq!(listing["entries"][1]["target"], "file");
 }
+
+tests![
+    a_client_works_in_a_box,
+    errors_are_results_that_say_so,
+    a_cancelled_command_is_killed_and_not_answered,
+    the_messages_are_those_of_the_official_types,
+    the_server_ends_with_its_input_and_prints_nothing_else
+];

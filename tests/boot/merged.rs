@@ -40,7 +40,6 @@ fn report(step: &Step) -> Value {
     step.json()
 }
 
-#[test]
 fn both_components_see_both_images_and_their_own_changes_alone() {
     let tools = tools();
     let dir = tempfile::tempdir().unwrap();
@@ -71,3 +70,5 @@ fn both_components_see_both_images_and_their_own_changes_alone() {
                     not here\nbusiness\nnot there\nagent\n";
     assert_eq!((step.status, step.stdout.as_str()), (0, expected), "{step:?}");
 }
+
+tests![both_components_see_both_images_and_their_own_changes_alone];

@@ -164,8 +164,6 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .start(&host)
 });
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn the_page_shows_what_happens() {
     let mut step = STEPS["page"].clone();
     // The last block of the output is the servers' log.
@@ -173,8 +171,6 @@ fn the_page_shows_what_happens() {
     assert_page(PAGE, &step);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn what_only_the_proxy_of_the_host_reaches_needs_the_option() {
     let (shown, log) = STEPS["proxy"].stdout.rsplit_once("\n\n").unwrap();
     insta::assert_snapshot!(shown, @"
@@ -195,8 +191,6 @@ fn what_only_the_proxy_of_the_host_reaches_needs_the_option() {
     assert!(!log.contains("host evil.example"), "{log}");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn clients_reach_what_is_allowed_whether_they_know_of_a_proxy_or_not() {
     insta::assert_snapshot!(STEPS["root"].stdout, @r#"
     net
@@ -265,14 +259,10 @@ fn clients_reach_what_is_allowed_whether_they_know_of_a_proxy_or_not() {
     "#);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn an_ordinary_user_has_the_same() {
     assert_eq!(STEPS["user"].stdout, STEPS["root"].stdout, "{:?}", STEPS["user"]);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn nothing_gets_past_the_filter() {
     let evil = &STEPS["evil"].stdout;
     for own in [" 127.0.0.1:80 GET", " 127.0.0.1:443 GET", " 93.184.216.34:80 GET"] {
@@ -332,8 +322,6 @@ fn nothing_gets_past_the_filter() {
     ");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn rules_change_while_a_box_runs() {
     insta::assert_snapshot!(STEPS["changes"].stdout, @r#"
     live
@@ -371,8 +359,6 @@ fn rules_change_while_a_box_runs() {
     "#);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn ports_are_published_in_every_mode_and_a_box_without_a_network_has_no_device() {
     insta::assert_snapshot!(format!("{}\n{}", STEPS["ports"].stdout, STEPS["ports"].stderr), @"
     closed
@@ -407,8 +393,6 @@ fn ports_are_published_in_every_mode_and_a_box_without_a_network_has_no_device()
     ");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn components_with_networks_of_their_own_have_filters_of_their_own() {
     insta::assert_snapshot!(STEPS["apart"].stdout, @"
     apart
@@ -424,8 +408,6 @@ fn components_with_networks_of_their_own_have_filters_of_their_own() {
     ");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn what_is_not_on_the_internet_is_given_by_the_command_line_alone() {
     let step = &STEPS["local"];
     let (out, error) = (&step.stdout, &step.stderr);
@@ -461,3 +443,15 @@ fn what_is_not_on_the_internet_is_given_by_the_command_line_alone() {
     );
     assert_eq!(after.matches("a secret of the host\n").count(), 1, "{after}");
 }
+
+tests![
+    the_page_shows_what_happens,
+    what_only_the_proxy_of_the_host_reaches_needs_the_option,
+    clients_reach_what_is_allowed_whether_they_know_of_a_proxy_or_not,
+    an_ordinary_user_has_the_same,
+    nothing_gets_past_the_filter,
+    rules_change_while_a_box_runs,
+    ports_are_published_in_every_mode_and_a_box_without_a_network_has_no_device,
+    components_with_networks_of_their_own_have_filters_of_their_own,
+    what_is_not_on_the_internet_is_given_by_the_command_line_alone
+];

@@ -191,8 +191,6 @@ fn error<'a>(name: &str, step: &'a Step) -> &'a str {
     error
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_plan_that_init_refuses_ends_the_start_with_its_reason() {
     for (name, step, reason) in &STARTS.0 {
         println!("{name}: {step:?}");
@@ -202,8 +200,6 @@ fn a_plan_that_init_refuses_ends_the_start_with_its_reason() {
     }
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_plan_that_the_launcher_accepts_is_carried_out_or_ends_the_start_with_its_reason() {
     for (name, step, reason) in &STARTS.1 {
         println!("{name}: {step:?}");
@@ -214,3 +210,8 @@ fn a_plan_that_the_launcher_accepts_is_carried_out_or_ends_the_start_with_its_re
         }
     }
 }
+
+tests![
+    a_plan_that_init_refuses_ends_the_start_with_its_reason,
+    a_plan_that_the_launcher_accepts_is_carried_out_or_ends_the_start_with_its_reason
+];

@@ -140,6 +140,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         host = host.file(bundle, format!("/{name}"));
     }
     Scenario::default()
+        .anew()
         .step(
             "run",
             "boxlaunch run -d --name fenced /fenced && boxlaunch run -d --name plain /plain",
@@ -177,34 +178,24 @@ fn assert_all_refused(step: &str) {
     POLICY_ATTEMPTS.check(lines.len() as f64);
 }
 
-#[test]
-#[ignore = "needs the lean kernel"]
 fn a_command_does_not_leave_its_policy() {
     assert_all_refused("business");
 }
 
-#[test]
-#[ignore = "needs the lean kernel"]
 fn a_command_of_the_agent_does_not_leave_its_policy() {
     assert_all_refused("called");
 }
 
-#[test]
-#[ignore = "needs the lean kernel"]
 fn a_command_in_the_agents_component_does_not_leave_its_policy() {
     assert_all_refused("agent");
 }
 
 /// Shows that the policy refuses the attempts, and not the component alone.
-#[test]
-#[ignore = "needs the lean kernel"]
 fn without_a_policy_many_attempts_succeed() {
     let succeeded = lines("unfenced").iter().filter(|line| line.ends_with("succeeded")).count();
     assert!(succeeded > 30, "{succeeded}");
 }
 
-#[test]
-#[ignore = "needs the lean kernel"]
 fn a_command_does_what_its_policy_allows() {
     let lines = lines("stay");
     assert_eq!(lines.len(), 13);
@@ -218,8 +209,6 @@ fn sandbox(step: &str) -> Value {
     report["sandbox"].clone()
 }
 
-#[test]
-#[ignore = "needs the lean kernel"]
 fn a_result_has_the_policy_in_force() {
     let expected = json!({
         "state": "whole",
@@ -234,8 +223,6 @@ fn a_result_has_the_policy_in_force() {
     assert_eq!(sandbox("json"), expected);
 }
 
-#[test]
-#[ignore = "needs the lean kernel"]
 fn the_result_of_a_forbidden_command_has_the_rule() {
     assert_eq!(STEPS["forbidden"].status, 126);
     let result = sandbox("forbidden");
@@ -249,8 +236,6 @@ fn the_result_of_a_forbidden_command_has_the_rule() {
     assert_eq!(result["denied"], denied);
 }
 
-#[test]
-#[ignore = "needs the lean kernel"]
 fn the_credentials_of_the_commands_user_are_hidden() {
     let [shown, id, hidden] =
         ["d0755 /home/web/.ssh", "-0644 /home/web/.ssh/id", "mount /home/web/.ssh"];
@@ -258,8 +243,6 @@ fn the_credentials_of_the_commands_user_are_hidden() {
     assert_eq!(lines("home"), expected);
 }
 
-#[test]
-#[ignore = "needs the lean kernel"]
 fn a_policy_hardly_delays_a_command() {
     let median = |name: &str| {
         let of = lines("cost").into_iter().filter_map(|line| line.strip_prefix(name));
@@ -270,14 +253,10 @@ fn a_policy_hardly_delays_a_command() {
     POLICY_COST.check((median("fenced") - median("plain")) / 1000.0);
 }
 
-#[test]
-#[ignore = "needs the lean kernel"]
 fn a_skill_that_is_loaded_later_appears_to_a_command() {
     assert_eq!(lines("skill"), ["it is there"]);
 }
 
-#[test]
-#[ignore = "needs the lean kernel"]
 fn a_copy_is_under_the_policy_too() {
     let step = &STEPS["copy"];
     assert_eq!(step.stdout, "0\n1\n", "{step:?}");
@@ -285,8 +264,6 @@ fn a_copy_is_under_the_policy_too() {
 }
 
 /// A limit that docs/command-policy.md describes.
-#[test]
-#[ignore = "needs the lean kernel"]
 fn a_kept_file_that_the_host_replaces_is_kept_again_from_the_next_command_on() {
     let lines = lines("replaced");
     let [started, appended @ .., new, added, removed] = &lines[..] else { panic!("{lines:?}") };
@@ -295,8 +272,6 @@ fn a_kept_file_that_the_host_replaces_is_kept_again_from_the_next_command_on() {
     assert_eq!([*started, *new, *added, *removed], ["held", "new", "x", "held"]);
 }
 
-#[test]
-#[ignore = "needs the lean kernel"]
 fn a_denied_path_that_a_command_could_replace_is_refused_by_name() {
     let step = &STEPS["link"];
     assert_ne!(step.status, 0);
@@ -305,3 +280,19 @@ fn a_denied_path_that_a_command_could_replace_is_refused_by_name() {
         "{step:?}"
     );
 }
+
+tests![
+    a_command_does_not_leave_its_policy,
+    a_command_of_the_agent_does_not_leave_its_policy,
+    a_command_in_the_agents_component_does_not_leave_its_policy,
+    without_a_policy_many_attempts_succeed,
+    a_command_does_what_its_policy_allows,
+    a_result_has_the_policy_in_force,
+    the_result_of_a_forbidden_command_has_the_rule,
+    the_credentials_of_the_commands_user_are_hidden,
+    a_policy_hardly_delays_a_command,
+    a_skill_that_is_loaded_later_appears_to_a_command,
+    a_copy_is_under_the_policy_too,
+    a_kept_file_that_the_host_replaces_is_kept_again_from_the_next_command_on,
+    a_denied_path_that_a_command_could_replace_is_refused_by_name
+];

@@ -75,8 +75,6 @@ fn shown(name: &str) -> Vec<&'static str> {
 
 /// Fails if a guest can also connect to the host through the agent's port, 4088. After the greeting, a connection to the
 /// control port, 1024, still succeeds, because libkrun accepts it, but no program of the host answers.
-#[test]
-#[ignore = "one of the longer boots"]
 fn no_port_of_the_host_answers_but_the_one() {
     let lines = shown("scan");
     let [before, after] =
@@ -87,15 +85,11 @@ fn no_port_of_the_host_answers_but_the_one() {
 }
 
 /// A guest that opens two control connections gets an answer only on the first. Fails if the supervisor keeps its listener.
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_second_connection_is_none() {
     let before = "bytes of an answer before the greeting: 0";
     assert_eq!(shown("second"), [ONE_CONNECTION, before, UNANSWERED]);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_greeting_that_is_wrong_or_not_the_only_one_ends_the_start() {
     let misused = "error: the control channel was misused: it got";
     for (name, reason) in [
@@ -109,3 +103,9 @@ fn a_greeting_that_is_wrong_or_not_the_only_one_ends_the_start() {
     }
     assert_eq!(STEPS["left"].stdout, "", "none of them counts as started");
 }
+
+tests![
+    no_port_of_the_host_answers_but_the_one,
+    a_second_connection_is_none,
+    a_greeting_that_is_wrong_or_not_the_only_one_ends_the_start
+];

@@ -149,7 +149,6 @@ fn step(name: &str) -> &'static Step {
     &RUN.1[name]
 }
 
-#[test]
 fn a_box_of_a_registry_is_fetched_and_starts() {
     let first = step("first");
     assert_eq!(first.stdout, "ran\nlocalhost:5000/acme/hello:v1\n", "{first:?}");
@@ -158,7 +157,6 @@ fn a_box_of_a_registry_is_fetched_and_starts() {
     assert_eq!(detached.stdout, "a\nran\na\n", "{detached:?}");
 }
 
-#[test]
 fn what_the_store_has_needs_no_registry() {
     let pull = step("pull");
     assert_eq!(pull.stdout, format!("{}\nran\n", RUN.0[0]), "{pull:?}");
@@ -169,7 +167,6 @@ fn what_the_store_has_needs_no_registry() {
     assert!(gone.stdout.contains("\"server-unreachable\""), "{gone:?}");
 }
 
-#[test]
 fn a_command_runs_in_an_image_and_the_registry_is_asked_once() {
     let first = step("image");
     let expected = "ran in /tmp with 1\nlocalhost-5000-acme-base-3-12\ni\nbox-holder\ni\n";
@@ -184,7 +181,6 @@ fn a_command_runs_in_an_image_and_the_registry_is_asked_once() {
     assert!(again.stderr.contains(refused), "{again:?}");
 }
 
-#[test]
 fn the_store_of_the_machine_serves_its_users_and_is_not_written_to() {
     let base = step("base");
     let box_digest = &RUN.0[0];
@@ -192,12 +188,10 @@ fn the_store_of_the_machine_serves_its_users_and_is_not_written_to() {
     assert_eq!(base.stdout, expected, "{base:?}");
 }
 
-#[test]
 fn the_commands_of_the_page_print_what_it_shows() {
     page::assert_page(&PAGE.replace(REGISTRY, "localhost:5000"), step("page"));
 }
 
-#[test]
 fn nothing_is_fetched_that_is_not_wanted() {
     let dry = step("dry");
     assert_eq!(dry.stdout, format!("{}\n", RUN.0[0]), "{dry:?}");
@@ -208,3 +202,12 @@ fn nothing_is_fetched_that_is_not_wanted() {
     assert!(none.stderr.contains("no box that was pulled as"), "{none:?}");
     assert!(none.stderr.contains("has no"), "{none:?}");
 }
+
+tests![
+    a_box_of_a_registry_is_fetched_and_starts,
+    what_the_store_has_needs_no_registry,
+    a_command_runs_in_an_image_and_the_registry_is_asked_once,
+    the_store_of_the_machine_serves_its_users_and_is_not_written_to,
+    the_commands_of_the_page_print_what_it_shows,
+    nothing_is_fetched_that_is_not_wanted
+];

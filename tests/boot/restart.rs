@@ -71,8 +71,6 @@ boxlaunch run --restart on-failure /healthy 2>&1; boxlaunch run -d --restart alw
 boxlaunch run -d --restart on-failure --health-interval 3 /healthy 2>&1
 "#;
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_box_that_fails_is_started_again_until_somebody_stops_it() {
     let tools = tools();
     let dir = tempfile::tempdir().unwrap();
@@ -119,3 +117,5 @@ fn a_box_that_fails_is_started_again_until_somebody_stops_it() {
     let reason = restarted("sick.json")["reason"].to_string();
     assert!(reason.contains("the agent was unhealthy: port 4088: Connection refused"), "{reason}");
 }
+
+tests![a_box_that_fails_is_started_again_until_somebody_stops_it];

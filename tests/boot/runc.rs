@@ -113,8 +113,6 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     scenario.script(UNHURRIED, "shm", IN_SHM).start(&host)
 });
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn runc_starts_the_box_and_stops_it() {
     let step = &STEPS["session"];
     insta::assert_snapshot!(step.stdout);
@@ -122,9 +120,12 @@ fn runc_starts_the_box_and_stops_it() {
     assert!(messages.contains("user-namespace"), "the missing layers are named: {step:?}");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_container_without_writable_files_but_those_in_memory_starts() {
     let step = &STEPS["shm"];
     assert_eq!(step.stdout, "healthy\nkilled: 137\n", "{step:?}");
 }
+
+tests![
+    runc_starts_the_box_and_stops_it,
+    a_container_without_writable_files_but_those_in_memory_starts
+];

@@ -221,8 +221,6 @@ fn stdout(name: &str) -> &'static str {
     &step.stdout
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_box_goes_on_by_itself_under_its_name() {
     let mut lines = stdout("life").lines();
     assert_eq!(lines.next(), Some("life"), "the name, and nothing else");
@@ -235,8 +233,6 @@ fn a_box_goes_on_by_itself_under_its_name() {
     assert_eq!(stdout("end"), "life\n");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_command_in_a_running_box_is_as_one_of_run() {
     let step = &STEPS["exec"];
     assert_eq!(step.status, 5, "{step:?}");
@@ -246,44 +242,32 @@ fn a_command_in_a_running_box_is_as_one_of_run() {
     assert_eq!(stdout("input"), "in\n1\n/tmp\n65534\n");
 }
 
-#[test]
-#[ignore = "measures the lean kernel"]
 fn entering_a_box_takes_no_time() {
     let taken: Vec<u32> = stdout("enter").lines().filter_map(|line| line.parse().ok()).collect();
     assert_eq!(taken.len(), 10);
     taken.iter().for_each(|ms| ENTER.check((*ms).into()));
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn boxes_run_side_by_side() {
     let expected = "one\ntwo\none\ntwo\none\ntwo\none\ntwo\none\ntwo\n";
     assert_eq!(stdout("side-by-side"), expected);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_command_that_nobody_reads_holds_nobody_up() {
     let lines: Vec<&str> = stdout("parallel").lines().map(str::trim).collect();
     assert_eq!(lines[0], "64 150000", "{lines:?}");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_signal_is_passed_on_and_a_second_one_ends_the_command() {
     let lines = "got it\nstatus 7\nstatus 143\nstatus 137\n0\n";
     assert_eq!(STEPS["signals"].stdout, lines, "{:?}", STEPS["signals"]);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_detached_command_outlives_its_caller() {
     let lines = "status 0\nwritten\nstatus 0\nstatus 127\n1\nstatus 7\nTIME count\n{\"names\":[\"detached\"]}\ndetached\n";
     assert_eq!(stdout("detached"), lines);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn what_the_agent_wrote_can_be_read_at_any_time() {
     let lines: Vec<&str> = stdout("logs").lines().collect();
     let [same, first, problem, attached, recent, json, name] = lines[..] else {
@@ -299,8 +283,6 @@ fn what_the_agent_wrote_can_be_read_at_any_time() {
     assert!((3..9).contains(&recent), "{recent}");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn nothing_is_left_of_what_is_killed() {
     let text = stdout("killed");
     let list: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"));
@@ -312,29 +294,21 @@ fn nothing_is_left_of_what_is_killed() {
     }
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_deaf_agent_is_killed_in_time_and_a_run_of_a_command_has_no_status_of_the_agent() {
     let stops = deaf::stops(stdout("deaf"));
     assert_eq!(stops.iter().filter(|stop| stop.is_good()).count(), STOPS as usize, "{stops:?}");
     assert_eq!(stdout("after-stops"), "1\n", "nothing is left of them, and one has stopped");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn nothing_that_the_agent_writes_in_the_foreground_is_lost() {
     assert_eq!(stdout("foreground"), "first\nend\n");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn who_waits_for_a_box_does_not_end_it_and_one_that_starts_can_be_stopped() {
     let expected = "143\nwaiting\n0\n143\nwaiting\nearly\n143\nearly\n";
     assert_eq!(stdout("waiting"), expected);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn statuses_and_signals_are_those_of_the_command() {
     assert_eq!(
         stdout("statuses"),
@@ -343,39 +317,29 @@ fn statuses_and_signals_are_those_of_the_command() {
     );
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn orphans_are_reaped() {
     let lines: Vec<&str> = stdout("orphans").lines().map(str::trim).collect();
     let left: u32 = lines[0].parse().unwrap();
     assert!(left < 8, "{lines:?}");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_component_without_its_first_process_ends_and_the_box_does_not() {
     let expected = "137\n137\n126\nheld\n{\"status\":\"HEALTHY\"}\nheld\nheld\n";
     assert_eq!(stdout("held"), expected);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn mistakes_have_their_codes() {
     let expected = "name-taken\nname-not-found\n\
         1\ntaken\n1\nnot-running\n2\ntaken\n1\n";
     assert_eq!(stdout("mistakes"), expected);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_person_gets_a_shell() {
     let shown = stdout("shell").replace('\r', "");
     assert!(shown.contains("\n/tmp\nterminal\n"), "{shown}");
     assert!(shown.ends_with("status 6\n"), "{shown}");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_program_can_use_the_whole_screen_and_its_input_ends() {
     let shown = stdout("screen").replace('\r', "");
     let (vi, rest) = shown.split_once("status 0\n").unwrap();
@@ -385,15 +349,11 @@ fn a_program_can_use_the_whole_screen_and_its_input_ends() {
     assert!(rest.ends_with("typed\ntyped\nstatus 0\n"), "{rest:?}");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_box_ends_with_its_agent_or_when_it_is_asked_to() {
     let expected = "ends\n143\nends ended with 143\nends\ngone\ngone\nhi\nfront\n143\nfront\n";
     assert_eq!(stdout("ends"), expected);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn the_page_shows_what_happens() {
     let page = commands(PAGE);
     assert!(page.len() > 8);
@@ -401,3 +361,27 @@ fn the_page_shows_what_happens() {
         assert_shown(shown, stdout(&format!("page-{i}")));
     }
 }
+
+tests![
+    a_box_goes_on_by_itself_under_its_name,
+    a_command_in_a_running_box_is_as_one_of_run,
+    boxes_run_side_by_side,
+    a_command_that_nobody_reads_holds_nobody_up,
+    a_signal_is_passed_on_and_a_second_one_ends_the_command,
+    a_detached_command_outlives_its_caller,
+    what_the_agent_wrote_can_be_read_at_any_time,
+    nothing_is_left_of_what_is_killed,
+    a_deaf_agent_is_killed_in_time_and_a_run_of_a_command_has_no_status_of_the_agent,
+    nothing_that_the_agent_writes_in_the_foreground_is_lost,
+    who_waits_for_a_box_does_not_end_it_and_one_that_starts_can_be_stopped,
+    statuses_and_signals_are_those_of_the_command,
+    orphans_are_reaped,
+    a_component_without_its_first_process_ends_and_the_box_does_not,
+    mistakes_have_their_codes,
+    a_person_gets_a_shell,
+    a_program_can_use_the_whole_screen_and_its_input_ends,
+    a_box_ends_with_its_agent_or_when_it_is_asked_to,
+    the_page_shows_what_happens
+];
+
+tests![MEASURED: entering_a_box_takes_no_time];

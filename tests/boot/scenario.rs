@@ -1,15 +1,15 @@
 //! Runs several commands one after the other in one start of the virtual host.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Condvar, LazyLock, Mutex};
+use std::sync::LazyLock;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::Value;
+use testbed::boots::{Origin, Run, module_of};
 use testbed::prerequisites::{guest_kernel, host_kernel, with_busybox};
 use testbed::{Artefacts, VirtualHost, Workspace};
 
@@ -20,7 +20,7 @@ pub(crate) const UNHURRIED: u32 = 200;
 pub(crate) struct Tools {
     pub(crate) workspace: Workspace,
     pub(crate) programs: Artefacts,
-    /// The guest kernel: the lean kernel if it is compiled, as `cargo xtask test --all` does, or else libkrunfw's.
+    /// The guest kernel: the lean kernel if it is kept, as after `cargo xtask kernel`, or else libkrunfw's.
     pub(crate) kernel: PathBuf,
     pub(crate) host: VirtualHost,
 }
@@ -141,6 +141,8 @@ pub(crate) fn assert_ready(report: &Value) {
 #[derive(Default)]
 pub(crate) struct Scenario {
     script: String,
+    /// See [`Self::anew`].
+    anew: bool,
 }
 
 /// The result of one command.
@@ -172,40 +174,29 @@ impl Step {
     }
 }
 
-/// The right to run a virtual host. A virtual host keeps one CPU busy, so there are as many turns as CPUs. A test that waits,
-/// for a turn or for a start that it shares with other tests, has none.
-pub(crate) struct Turn {
-    began: Instant,
+/// Runs commands on a virtual host. Takes their result from the cache if they ran there before with the same inputs, except
+/// if they must run `anew`.
+fn run_on(host: &VirtualHost, commands: &[Vec<String>], anew: bool) -> virtual_host::Run {
+    let began = Instant::now();
+    let run = Run::of_process(&tools().workspace);
+    let (result, origin) = match run.filter(|_| !anew) {
+        Some(run) => run.start(host, commands, module_of(&test())).unwrap(),
+        None => (host.run_each(commands).unwrap(), Origin::Made),
+    };
+    note(origin, began);
+    result
 }
 
-static FREE: LazyLock<Mutex<usize>> =
-    LazyLock::new(|| Mutex::new(thread::available_parallelism().map_or(1, usize::from)));
-static GIVEN_BACK: Condvar = Condvar::new();
-
-impl Turn {
-    pub(crate) fn take() -> Self {
-        let free = GIVEN_BACK.wait_while(FREE.lock().unwrap(), |free| *free == 0);
-        *free.unwrap() -= 1;
-        Self { began: Instant::now() }
+/// Adds a start of the virtual host, since `began`, to the list of `cargo xtask test`.
+pub(crate) fn note(origin: Origin, began: Instant) {
+    if let Some(run) = Run::of_process(&tools().workspace) {
+        run.note(origin, began.elapsed(), &test());
     }
 }
 
-impl Drop for Turn {
-    fn drop(&mut self) {
-        note_time(self.began.elapsed());
-        *FREE.lock().unwrap() += 1;
-        GIVEN_BACK.notify_one();
-    }
-}
-
-/// Adds a duration and the name of this test, which is the thread's, to the file that `cargo xtask test` names.
-fn note_time(taken: Duration) {
-    let Some(path) = std::env::var_os(Artefacts::BOOT_TIMES) else { return };
-    let thread = thread::current();
-    let line = format!("{:.1} {}\n", taken.as_secs_f64(), thread.name().unwrap_or_default());
-    let file = File::options().create(true).append(true).open(path);
-    // The durations are only for people to read.
-    drop(file.and_then(|mut file| file.write_all(line.as_bytes())));
+/// Returns the name of this test, which is its thread's.
+fn test() -> String {
+    thread::current().name().unwrap_or_default().to_owned()
 }
 
 /// Returns the shell line that runs a command in the business component of a box, and prints the report.
@@ -266,6 +257,12 @@ impl Scenario {
         self.step_within(seconds, name, &run(bundle, &commands))
     }
 
+    /// Runs the commands in every run of the tests, even if they ran before with the same inputs: what protects the host is never
+    /// taken from the cache.
+    pub(crate) fn anew(self) -> Self {
+        Self { anew: true, ..self }
+    }
+
     /// Runs all commands in the virtual host. A command that hangs there would also hang on a real host, so none is retried.
     pub(crate) fn start(self, host: &VirtualHost) -> BTreeMap<String, Step> {
         self.start_for_files(host).0
@@ -276,10 +273,8 @@ impl Scenario {
         self,
         host: &VirtualHost,
     ) -> (BTreeMap<String, Step>, BTreeMap<PathBuf, Vec<u8>>) {
-        let output = {
-            let _turn = Turn::take();
-            host.run(&["sh", "-c", &self.script]).unwrap()
-        };
+        let commands = [["sh", "-c", &self.script].map(str::to_owned).to_vec()];
+        let output = run_on(host, &commands, self.anew);
         let text = |name: String| {
             let bytes = output.files.get(Path::new(&name)).cloned();
             String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()

@@ -50,8 +50,6 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .start(&tools.host.clone().file(&bundle, "/roomy"))
 });
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_component_writes_more_than_its_memory() {
     let expected = "drwxr-xr-x 1001 1002\nlost+found\n41943040\nNo space left on device\nstill here\n\
                     ext4 rw,nosuid,nodev,noatime,no_prefetch_block_bitmaps,errors=remount-ro\nno other\n";
@@ -62,8 +60,6 @@ fn a_component_writes_more_than_its_memory() {
     assert!((56..=64).contains(&size), "{size} MiB");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_disk_is_the_machines_and_gone_with_it() {
     let host = &STEPS["host"];
     let (size, rest) = host.stdout.split_once('\n').unwrap();
@@ -72,8 +68,12 @@ fn a_disk_is_the_machines_and_gone_with_it() {
     assert_eq!(rest, expected, "{host:?}");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_user_has_disks_too() {
     assert_eq!(STEPS["user"].stdout, "mine\n", "{:?}", STEPS["user"]);
 }
+
+tests![
+    a_component_writes_more_than_its_memory,
+    a_disk_is_the_machines_and_gone_with_it,
+    a_user_has_disks_too
+];

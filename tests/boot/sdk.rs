@@ -99,34 +99,32 @@ fn assert_passed(class: &str) {
     assert!(step.stderr.ends_with("\nOK\n"), "{}", step.stderr);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn the_page_shows_what_happens() {
     assert_passed("Page");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn boxes_end_with_what_has_started_them() {
     assert_passed("Lifecycle");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_program_works_in_boxes() {
     assert_passed("Work");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn the_examples_work() {
     assert_passed("Examples");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_program_in_typescript_works_in_boxes() {
     let step = &STEPS[NODE];
     let passed = format!("\n# pass {}\n", TYPESCRIPT.matches("\ntest(").count());
     assert!(step.status == 0 && step.stdout.contains(&passed), "{}\n{}", step.stdout, step.stderr);
 }
+
+tests![
+    the_page_shows_what_happens,
+    boxes_end_with_what_has_started_them,
+    a_program_works_in_boxes,
+    the_examples_work,
+    a_program_in_typescript_works_in_boxes
+];

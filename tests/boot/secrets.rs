@@ -151,6 +151,7 @@ boxlaunch cp conf/new sealed:/usr/new 2>&1 | grep -o 'Read-only file system'; bo
     );
     let host = tools.host.clone().file(&bundle, "/secretive").file(&linked, "/linked");
     Scenario::default()
+        .anew()
         .script(20, "linked", LINKED)
         .script(30, "sealed", &change)
         .script(5, "business", &seen(""))
@@ -173,7 +174,6 @@ boxlaunch cp conf/new sealed:/usr/new 2>&1 | grep -o 'Read-only file system'; bo
         .start(&host.file(&sealed, "/sealed"))
 });
 
-#[test]
 fn each_component_has_its_own_and_only_its_user_reads_a_file() {
     assert_eq!(
         STEPS["business"].stdout,
@@ -186,7 +186,6 @@ fn each_component_has_its_own_and_only_its_user_reads_a_file() {
 }
 
 /// Fails if a symbolic link in a secret's path makes init write the value into a volume or a share.
-#[test]
 fn a_secret_is_written_nowhere_but_to_memory() {
     insta::assert_snapshot!(STEPS["linked"].stdout, @"
     value
@@ -197,7 +196,6 @@ fn a_secret_is_written_nowhere_but_to_memory() {
 }
 
 /// Fails if root changes a part of a read-only system, or if a secret, a share or another directory is not as without one.
-#[test]
 fn no_program_changes_a_read_only_system() {
     insta::assert_snapshot!(STEPS["sealed"].stdout, @"
     share
@@ -214,18 +212,15 @@ fn no_program_changes_a_read_only_system() {
     ");
 }
 
-#[test]
 fn a_user_gives_secrets_too() {
     assert_eq!(STEPS["user"].stdout, "c\nb\n", "{:?}", STEPS["user"]);
 }
 
-#[test]
 fn the_page_shows_what_happens() {
     assert_page(PAGE, &STEPS["page"]);
 }
 
 /// Fails if a value stays in the environment or the memory of the supervisor, or in a file of the host.
-#[test]
 fn the_values_are_nowhere_on_the_host() {
     let kept = &STEPS["kept"];
     assert_eq!(
@@ -234,8 +229,17 @@ fn the_values_are_nowhere_on_the_host() {
     );
 }
 
-#[test]
 fn a_secret_that_is_not_given_is_named() {
     let output = ["missing", "unknown", "unset", "value"].map(|name| STEPS[name].stderr.as_str());
     insta::assert_snapshot!(output.join("--\n"));
 }
+
+tests![
+    each_component_has_its_own_and_only_its_user_reads_a_file,
+    a_secret_is_written_nowhere_but_to_memory,
+    no_program_changes_a_read_only_system,
+    a_user_gives_secrets_too,
+    the_page_shows_what_happens,
+    the_values_are_nowhere_on_the_host,
+    a_secret_that_is_not_given_is_named
+];

@@ -110,11 +110,11 @@ fn ready(name: &str) -> f64 {
     starts[ROUNDS / 2]
 }
 
-#[test]
-#[ignore = "measures the lean kernel"]
 fn segments_delay_the_start_little() {
     let one = ready(ONE);
     let beyond = SEGMENTS.map(|it| (ready(&it.to_string()) / one - 1.0) * 100.0);
     SIXTEEN_SEGMENTS.check(beyond[0]);
     MANY_SEGMENTS.check(beyond[1]);
 }
+
+tests![segments_delay_the_start_little];

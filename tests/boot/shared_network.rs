@@ -97,8 +97,6 @@ far
 0
 ";
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_box_reaches_what_its_host_does_but_not_the_hosts_loopback() {
     assert_eq!(STEPS["host"].stdout, "the host itself\n", "{:?}", STEPS["host"]);
     for (name, passt) in [("root", "nobody"), ("user", "me")] {
@@ -113,8 +111,6 @@ fn a_box_reaches_what_its_host_does_but_not_the_hosts_loopback() {
     assert!(!asked.contains("GET"), "a server on the host's loopback was reached: {asked}");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_host_without_such_a_network_starts_nothing() {
     insta::assert_snapshot!(STEPS["refused"].stderr, @r#"
     error: the box wants to share the network of this host, and only the command line gives that
@@ -133,3 +129,8 @@ fn a_host_without_such_a_network_starts_nothing() {
     let started = shown.strip_prefix("lo\nnothing\nstill here\n").unwrap_or_default();
     assert!(started.starts_with(expected) && shown.ends_with("\n0\n"), "{shown}");
 }
+
+tests![
+    a_box_reaches_what_its_host_does_but_not_the_hosts_loopback,
+    a_host_without_such_a_network_starts_nothing
+];

@@ -171,14 +171,10 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .start(&host)
 });
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn the_page_shows_what_happens() {
     assert_page(PAGE, &STEPS["page"]);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn what_a_box_writes_is_the_users_who_launched_it() {
     insta::assert_snapshot!(STEPS["user"].stdout, @"
     seen
@@ -229,8 +225,6 @@ fn what_a_box_writes_is_the_users_who_launched_it() {
     ");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn root_shares_what_is_its_own() {
     let of_the_user = &STEPS["user"].stdout;
     let (user, root) = ("Uid:\t1000\t1000\t1000\t1000", "Uid:\t0\t0\t0\t0");
@@ -238,8 +232,6 @@ fn root_shares_what_is_its_own() {
     assert_eq!(STEPS["root"].stdout, expected, "{:?}", STEPS["root"]);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn root_shares_what_is_anothers() {
     insta::assert_snapshot!(STEPS["another"].stdout, @"
       
@@ -254,8 +246,6 @@ fn root_shares_what_is_anothers() {
     ");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn devices_run_out_and_what_is_missing_is_named() {
     insta::assert_snapshot!(STEPS["devices"].stdout, @"
     first
@@ -282,8 +272,6 @@ fn devices_run_out_and_what_is_missing_is_named() {
     "#);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_change_of_the_host_is_seen_at_once() {
     insta::assert_snapshot!(STEPS["changes"].stdout, @"
     looks
@@ -318,8 +306,6 @@ fn a_change_of_the_host_is_seen_at_once() {
     ");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_program_of_the_box_that_watches_hears_of_fifteen_hundred_files() {
     insta::assert_snapshot!(STEPS["watched"].stdout, @"
     watching
@@ -331,16 +317,12 @@ fn a_program_of_the_box_that_watches_hears_of_fifteen_hundred_files() {
     ");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_directory_inside_another_is_kept_by_the_host() {
     let root = &STEPS["nested"].stdout;
     insta::assert_snapshot!(root);
     assert_eq!(&STEPS["nested-user"].stdout, root, "{:?}", STEPS["nested-user"]);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_box_writes_neither_to_itself_nor_to_what_its_host_keeps() {
     let Step { stdout, stderr, .. } = &STEPS["refused"];
     insta::assert_snapshot!(format!("{stdout}{stderr}"), @"
@@ -367,8 +349,6 @@ fn a_box_writes_neither_to_itself_nor_to_what_its_host_keeps() {
     ");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn without_a_mount_namespace_nothing_is_shared() {
     let Step { stdout, stderr, .. } = &STEPS["unshared"];
     insta::assert_snapshot!(format!("{stdout}{stderr}"), @"
@@ -379,8 +359,6 @@ fn without_a_mount_namespace_nothing_is_shared() {
     ");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn six_hundred_files_are_listed_read_and_written() {
     insta::assert_snapshot!(STEPS["many"].stdout, @"
     600
@@ -391,3 +369,17 @@ fn six_hundred_files_are_listed_read_and_written() {
     more
     ");
 }
+
+tests![
+    the_page_shows_what_happens,
+    what_a_box_writes_is_the_users_who_launched_it,
+    root_shares_what_is_its_own,
+    root_shares_what_is_anothers,
+    devices_run_out_and_what_is_missing_is_named,
+    a_change_of_the_host_is_seen_at_once,
+    a_program_of_the_box_that_watches_hears_of_fifteen_hundred_files,
+    a_directory_inside_another_is_kept_by_the_host,
+    a_box_writes_neither_to_itself_nor_to_what_its_host_keeps,
+    without_a_mount_namespace_nothing_is_shared,
+    six_hundred_files_are_listed_read_and_written
+];

@@ -160,8 +160,6 @@ fn step(name: &str) -> &'static Step {
     step
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_skill_is_loaded_changed_and_unloaded_while_the_box_runs() {
     assert_eq!(step("make").stderr, "");
     insta::assert_snapshot!(step("life").stdout);
@@ -172,29 +170,21 @@ fn a_skill_is_loaded_changed_and_unloaded_while_the_box_runs() {
     assert_eq!(list["skills"][0]["version"], json!("2.0"));
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_baked_skill_stays_as_it_is() {
     insta::assert_snapshot!(step("baked").stdout);
     insta::assert_snapshot!(step("baked").stderr);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn what_is_no_skill_stays_out() {
     insta::assert_snapshot!(step("wrong").stdout);
     insta::assert_snapshot!(step("wrong").stderr);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn programs_of_the_box_lead_no_skill_elsewhere() {
     insta::assert_snapshot!(step("hostile").stdout);
     insta::assert_snapshot!(step("hostile").stderr);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn all_skills_of_a_directory_are_there_from_the_start() {
     insta::assert_snapshot!(step("directory").stdout, @"
     NAME    SOURCE    VERSION   DESCRIPTION
@@ -245,8 +235,15 @@ fn all_skills_of_a_directory_are_there_from_the_start() {
     ");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn the_page_shows_what_happens() {
     assert_page(PAGE, step("page"));
 }
+
+tests![
+    a_skill_is_loaded_changed_and_unloaded_while_the_box_runs,
+    a_baked_skill_stays_as_it_is,
+    what_is_no_skill_stays_out,
+    programs_of_the_box_lead_no_skill_elsewhere,
+    all_skills_of_a_directory_are_there_from_the_start,
+    the_page_shows_what_happens
+];

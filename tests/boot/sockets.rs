@@ -126,14 +126,10 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .start(&host)
 });
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn the_page_of_services_shows_what_happens() {
     assert_page(PAGE, &STEPS["page"]);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_component_uses_an_api_and_never_has_its_credential() {
     insta::assert_snapshot!(STEPS["services"].stdout, @r#"
       service model        https://127.0.0.1:8443/v1 with authorization: Bearer $MODEL_KEY: GET /echo, POST /messages*, for the agent
@@ -197,8 +193,6 @@ fn a_component_uses_an_api_and_never_has_its_credential() {
     "#);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn an_agent_uses_an_api_by_files_alone() {
     insta::assert_snapshot!(STEPS["files"].stdout, @"
     files
@@ -228,14 +222,10 @@ fn an_agent_uses_an_api_by_files_alone() {
     ");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn the_page_of_the_ssh_agent_shows_what_happens() {
     assert_page(AGENT_PAGE, &STEPS["agent-page"]);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_component_signs_with_the_keys_of_the_ssh_agent_and_cannot_remove_them() {
     insta::assert_snapshot!(STEPS["ssh"].stdout, @r#"
       ssh-agent            signs with the keys of your SSH agent, for the agent
@@ -279,8 +269,6 @@ fn a_component_signs_with_the_keys_of_the_ssh_agent_and_cannot_remove_them() {
     "#);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn programs_of_a_box_reach_the_sockets_that_its_start_gives() {
     insta::assert_snapshot!(STEPS["sockets"].stdout, @"
     boxlaunch: /run/own.sock leads to the socket /own.sock
@@ -309,3 +297,12 @@ fn programs_of_a_box_reach_the_sockets_that_its_start_gives() {
     one
     ");
 }
+
+tests![
+    the_page_of_services_shows_what_happens,
+    a_component_uses_an_api_and_never_has_its_credential,
+    an_agent_uses_an_api_by_files_alone,
+    the_page_of_the_ssh_agent_shows_what_happens,
+    a_component_signs_with_the_keys_of_the_ssh_agent_and_cannot_remove_them,
+    programs_of_a_box_reach_the_sockets_that_its_start_gives
+];

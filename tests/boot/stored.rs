@@ -115,7 +115,6 @@ const COLLECTED: &str = "boxlaunch rm -q a b >/dev/null; cp -a /store /tmp/store
     boxlaunch exec c -- echo ran; boxlaunch run -q hello -- echo again; boxlaunch stop c; \
     ls /tmp/store/blobs | wc -l; all; boxlaunch start c; boxlaunch rm -f c; all; boxlaunch images -aq; ls /tmp/store/blobs | wc -l";
 
-#[test]
 fn a_box_that_runs_survives_every_collection_and_goes_with_the_next_one() {
     let collected = &STEPS["collected"];
     assert!(collected.stderr.contains("hello runs as c"), "{collected:?}");
@@ -136,7 +135,6 @@ fn a_box_that_runs_survives_every_collection_and_goes_with_the_next_one() {
     assert_eq!(count(lines.len() - 1), 0, "{collected:?}");
 }
 
-#[test]
 fn a_box_is_started_by_its_name_its_digest_and_its_directory() {
     assert_eq!(STEPS["images"].stdout, "hello\nother\n", "{:?}", STEPS["images"]);
     for name in ["digest", "path"] {
@@ -147,7 +145,6 @@ fn a_box_is_started_by_its_name_its_digest_and_its_directory() {
     assert!(pinned.stderr.contains("the box has the digest sha256:"), "{pinned:?}");
 }
 
-#[test]
 fn a_project_can_be_written_to_by_the_box_that_was_built_in_it() {
     let named = &STEPS["name"];
     assert_eq!(named.stdout, "Boxfile\nhello.box\nother.box\nmade\n", "{named:?}");
@@ -157,7 +154,6 @@ fn a_project_can_be_written_to_by_the_box_that_was_built_in_it() {
     assert!(store.stderr.contains("boxbuild keeps its files in"), "{store:?}");
 }
 
-#[test]
 fn a_box_in_a_file_starts_on_a_host_that_has_nothing_of_it() {
     let file = &STEPS["file"];
     let lines: Vec<_> = file.stdout.lines().collect();
@@ -172,7 +168,6 @@ fn a_box_in_a_file_starts_on_a_host_that_has_nothing_of_it() {
     assert!(piped.stdout.ends_with("hello\nother\nran\n"), "{piped:?}");
 }
 
-#[test]
 fn what_is_not_found_is_named() {
     let text = |name: &str| STEPS[name].stderr.clone();
     insta::assert_snapshot!(text("absent"), @"
@@ -189,7 +184,6 @@ fn what_is_not_found_is_named() {
     assert!(missing.contains("boxbuild build"), "{missing}");
 }
 
-#[test]
 fn two_boxes_of_one_base_have_its_file_open_and_read_it_once() {
     let alone = &STEPS["alone"];
     let counts: Vec<u64> =
@@ -202,3 +196,12 @@ fn two_boxes_of_one_base_have_its_file_open_and_read_it_once() {
     let shared: u64 = both.stdout.lines().filter_map(|line| line.trim().parse::<u64>().ok()).sum();
     assert!(shared > 1 << 20, "{both:?}");
 }
+
+tests![
+    a_box_that_runs_survives_every_collection_and_goes_with_the_next_one,
+    a_box_is_started_by_its_name_its_digest_and_its_directory,
+    a_project_can_be_written_to_by_the_box_that_was_built_in_it,
+    a_box_in_a_file_starts_on_a_host_that_has_nothing_of_it,
+    what_is_not_found_is_named,
+    two_boxes_of_one_base_have_its_file_open_and_read_it_once
+];

@@ -148,8 +148,6 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .start(&host)
 });
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn the_agent_finds_its_task_and_can_write_its_result_alone() {
     insta::assert_snapshot!(STEPS["seen"].stdout, @r#"
     1000
@@ -175,8 +173,6 @@ fn the_agent_finds_its_task_and_can_write_its_result_alone() {
     "#);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn the_verdict_follows_from_the_end_and_the_result() {
     insta::assert_snapshot!(STEPS["verdicts"].stdout, @"
     exit 0
@@ -209,8 +205,6 @@ fn the_verdict_follows_from_the_end_and_the_result() {
     ");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_task_is_verified_in_a_root_that_the_agent_has_not_changed() {
     insta::assert_snapshot!(STEPS["verification"].stdout, @r#"
     boxlaunch: verifying: /check.sh
@@ -277,8 +271,6 @@ fn a_task_is_verified_in_a_root_that_the_agent_has_not_changed() {
     "#);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_task_in_the_background_is_followed_to_its_end() {
     insta::assert_snapshot!(STEPS["background"].stdout, @r#"
     done
@@ -314,8 +306,6 @@ fn a_task_in_the_background_is_followed_to_its_end() {
     insta::assert_snapshot!(STEPS["background"].stderr, @"ls: /task: No such file or directory");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn what_is_no_task_is_refused_before_the_box_starts() {
     insta::assert_snapshot!(STEPS["refused"].stderr, @"
     error: few.json: it is not a task: missing field `type` at line 1 column 10
@@ -358,14 +348,20 @@ fn what_is_no_task_is_refused_before_the_box_starts() {
     ");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn the_page_shows_what_happens() {
     assert_page(PAGE, &STEPS["page"]);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn an_ordinary_user_has_the_same() {
     assert_eq!(STEPS["user"].stdout, "1000\nexit 0\n5\n", "{:?}", STEPS["user"]);
 }
+
+tests![
+    the_agent_finds_its_task_and_can_write_its_result_alone,
+    the_verdict_follows_from_the_end_and_the_result,
+    a_task_is_verified_in_a_root_that_the_agent_has_not_changed,
+    a_task_in_the_background_is_followed_to_its_end,
+    what_is_no_task_is_refused_before_the_box_starts,
+    the_page_shows_what_happens,
+    an_ordinary_user_has_the_same
+];

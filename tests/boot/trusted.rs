@@ -43,7 +43,7 @@ static RUN: LazyLock<Ran> = LazyLock::new(|| {
     let built = publish(project.path(), &registry.host());
     let config = project.path().join("registry.yml");
     fs::write(&config, CONFIG).unwrap();
-    let mut scenario = Scenario::default().script(20, "serve", SERVE);
+    let mut scenario = Scenario::default().anew().script(20, "serve", SERVE);
     for name in REFUSED {
         let script = format!("boxlaunch run --json localhost:5000/acme/{name}:v1 -- echo ran");
         scenario = scenario.script(20, name, &with_variables(&script));
@@ -122,7 +122,6 @@ fn blobs(log: &str) -> BTreeSet<&str> {
     blobs.map(|it| it.split(char::is_whitespace).next().unwrap()).collect()
 }
 
-#[test]
 fn what_the_policy_does_not_accept_is_refused_before_a_blob_is_fetched() {
     let Ran { steps, digest } = &*RUN;
     for (name, reason) in [
@@ -147,9 +146,13 @@ fn what_the_policy_does_not_accept_is_refused_before_a_blob_is_fetched() {
     assert!(self::blobs(after).len() > 3, "{after}");
 }
 
-#[test]
 fn a_box_that_a_key_of_the_policy_has_signed_starts() {
     let signed = &RUN.steps["signed"];
     assert_eq!((signed.status, &*signed.stdout), (0, "ran\n"), "{signed:?}");
     assert!(signed.stderr.contains("as /etc/boxbuild/policy.toml:2 requires"), "{signed:?}");
 }
+
+tests![
+    what_the_policy_does_not_accept_is_refused_before_a_blob_is_fetched,
+    a_box_that_a_key_of_the_policy_has_signed_starts
+];

@@ -125,7 +125,6 @@ fn boot(starts: &[Start], home: &Path) {
     }
 }
 
-#[test]
 fn every_command_of_the_tutorial_does_what_the_page_shows() {
     let page = fs::read_to_string(tools().workspace.path("docs/tutorial.md")).unwrap();
     let mut reader = Reader::new();
@@ -149,3 +148,5 @@ fn every_command_of_the_tutorial_does_what_the_page_shows() {
     assert_eq!(starts.len(), 2, "the boxes of the page are started");
     boot(&starts, reader.home.path());
 }
+
+tests![every_command_of_the_tutorial_does_what_the_page_shows];

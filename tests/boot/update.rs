@@ -101,8 +101,6 @@ fn json(ran: &Ran, name: &str) -> Value {
 }
 
 /// The client's answers are those of the old box, and then those of the new one: no connection is refused or cut off.
-#[test]
-#[ignore = "one of the longer boots"]
 fn no_client_is_refused_while_a_box_is_updated() {
     let (steps, _) = ran(30, CLIENTS);
     let step = &steps["it"];
@@ -132,8 +130,6 @@ fn no_client_is_refused_while_a_box_is_updated() {
     ");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_box_goes_on_if_the_new_one_is_not_ready() {
     let ran = ran(25, KEPT);
     let step = &ran.0["it"];
@@ -161,8 +157,6 @@ fn a_box_goes_on_if_the_new_one_is_not_ready() {
     assert!(said.contains("never ready"), "{said}");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_box_with_a_volume_keeps_its_data_and_comes_back() {
     let ran = ran(25, VOLUME);
     let step = &ran.0["it"];
@@ -181,3 +175,9 @@ fn a_box_with_a_volume_keeps_its_data_and_comes_back() {
     assert_eq!(report["result"], "restored");
     assert_eq!((&record["box"], &record["updated"]["from"]), (&report["from"], &report["to"]));
 }
+
+tests![
+    no_client_is_refused_while_a_box_is_updated,
+    a_box_goes_on_if_the_new_one_is_not_ready,
+    a_box_with_a_volume_keeps_its_data_and_comes_back
+];

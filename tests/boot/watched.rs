@@ -140,8 +140,6 @@ fn json(line: &str) -> Value {
     serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_health_check_is_made_when_it_is_asked_for() {
     let lines = lines("health");
     assert_eq!(lines[..3], ["watched", "healthy", "0"]);
@@ -155,8 +153,6 @@ fn a_health_check_is_made_when_it_is_asked_for() {
     assert_eq!(lines[9..], ["watched", hangs, "1", "watched", "healthy"]);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_program_that_checks_says_why_and_has_a_time_limit() {
     let lines = lines("programs");
     let missing = "unhealthy: cat: can't open '/tmp/well': No such file or directory";
@@ -165,8 +161,6 @@ fn a_program_that_checks_says_why_and_has_a_time_limit() {
     assert_eq!(lines[5..], ["1"]);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn what_a_box_takes_is_shown() {
     let lines = lines("stats");
     let [before, after] = [0, 1].map(|at| json(lines[at]));
@@ -186,8 +180,6 @@ fn what_a_box_takes_is_shown() {
     assert_eq!(lines[2..], head);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_machine_that_does_not_answer_keeps_nobody_waiting() {
     let lines = lines("stopped");
     assert!(lines.len() == 4 && lines[1].starts_with("watched   machine"), "{lines:?}");
@@ -195,22 +187,16 @@ fn a_machine_that_does_not_answer_keeps_nobody_waiting() {
     assert_eq!(STEPS["stopped"].stderr, "boxlaunch: watched: the box does not answer\n");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn the_port_is_a_socket() {
     assert_eq!(lines("port"), ["4088/tcp -> /agent.sock", "socket"]);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn the_clock_is_right_at_the_start_and_follows_the_hosts() {
     for (what, difference) in ["at the start", "ahead", "back"].iter().zip(lines("clock")) {
         assert!((0..3).contains(&difference.parse::<i64>().unwrap()), "{what}: {difference}");
     }
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn what_happens_to_boxes_is_shown() {
     let lines = lines("events");
     let events: Vec<Value> = lines
@@ -243,15 +229,23 @@ fn what_happens_to_boxes_is_shown() {
     assert_eq!(lines.last().unwrap().trim(), "6", "of those that have a record");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_program_is_asked_to_end_with_the_signal_of_its_image() {
     // The command in the box ends with SIGTERM (143), and the agent with SIGQUIT.
     assert_eq!(lines("signal"), ["polite", "polite", "143", "quit"]);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_client_of_the_agent_that_reads_nothing_holds_up_nobody() {
     assert_eq!(lines("stalled"), ["flood", "1", "2", "3", "y.y.", "given up", "flood"]);
 }
+
+tests![
+    a_health_check_is_made_when_it_is_asked_for,
+    a_program_that_checks_says_why_and_has_a_time_limit,
+    what_a_box_takes_is_shown,
+    a_machine_that_does_not_answer_keeps_nobody_waiting,
+    the_port_is_a_socket,
+    the_clock_is_right_at_the_start_and_follows_the_hosts,
+    what_happens_to_boxes_is_shown,
+    a_program_is_asked_to_end_with_the_signal_of_its_image,
+    a_client_of_the_agent_that_reads_nothing_holds_up_nobody
+];

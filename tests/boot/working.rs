@@ -30,8 +30,6 @@ peers /www >/tmp/peers.log 2>&1 & until grep -q ready /tmp/peers.log; do sleep 0
 curl() { until wget -qO- "$2" 2>/dev/null; do sleep 0.5; done; }
 ln -s /work.box work.box"#;
 
-#[test]
-#[ignore = "takes two minutes, and two more to make its image"]
 fn a_day_goes_as_the_page_says() {
     let tools = tools();
     let image = WorkloadImage::make(&tools.workspace, &mut |line| println!("{line}")).unwrap().0;
@@ -67,3 +65,5 @@ fn a_day_goes_as_the_page_says() {
     );
     assert_page(PAGE, &steps["day"]);
 }
+
+tests![a_day_goes_as_the_page_says];

@@ -114,7 +114,7 @@ fn a_merged_box_tells_what_it_records_of_the_conflicts() {
 
 /// Loads pages in a browser, as a person does.
 #[test]
-#[ignore = "needs a browser: cargo xtask test --all"]
+#[ignore = "needs a browser: cargo xtask test --landing"]
 fn a_browser_shows_a_page_and_opens_its_map() {
     let checkout = built();
     checkout.result(&["report", "test.box", "test.box"]);

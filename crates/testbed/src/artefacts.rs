@@ -133,13 +133,6 @@ impl Artefacts {
     /// The environment variable that is set if the programs were just built. [`Self::build`] then does not run cargo again.
     pub const BUILT: &str = "BOXBUILD_TESTS_BUILT";
 
-    /// The environment variable that names the file to which the boots add their durations; see [`Self::BOOTS_FILE`].
-    pub const BOOT_TIMES: &str = "BOXBUILD_TESTS_BOOT_TIMES";
-
-    /// The name of this file below the build output. A line has the seconds that a start of the virtual host took, and the test
-    /// that has started it.
-    pub const BOOTS_FILE: &str = "boot-times";
-
     /// Builds all programs for tests. This takes seconds if no source has changed.
     ///
     /// # Errors
@@ -168,11 +161,17 @@ impl Artefacts {
 
     /// Returns the commands that build all programs that tests start.
     pub fn test_builds(workspace: &Workspace) -> Vec<Command> {
+        let mut builds = Self::emulated_builds(workspace);
+        builds.push(Self::builder_build(workspace, Profile::Dev));
+        builds
+    }
+
+    /// Returns the commands that build the programs that run in tests on an emulated CPU: all but `boxbuild`.
+    pub fn emulated_builds(workspace: &Workspace) -> Vec<Command> {
         let mut builds = Vec::from(Self::static_builds(workspace));
         builds.push(Self::static_build(workspace, &AFTER_LAUNCHER_PACKAGES));
         builds.push(Self::peers_build(workspace));
         builds.push(Self::hostile_kernel_build(workspace));
-        builds.push(Self::builder_build(workspace, Profile::Dev));
         builds
     }
 

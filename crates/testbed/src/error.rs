@@ -43,6 +43,12 @@ pub enum KitError {
         /// The file's digest, in hexadecimal.
         found: String,
     },
+    /// A start of the virtual host was repeated, and its result is not the kept one.
+    #[error(
+        "two starts of the virtual host with the same inputs, by the tests of {module}, have different results ({key}); all kept \
+         results are removed at the end of this run"
+    )]
+    AnotherResult { key: String, module: String },
     /// The package with the guest kernel is unavailable.
     #[error(transparent)]
     Package(#[from] guest_kernel::PackageError),

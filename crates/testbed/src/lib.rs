@@ -3,6 +3,8 @@
 
 pub mod artefacts;
 pub mod assistant;
+pub mod boots;
+pub mod cache;
 pub mod deaf;
 pub mod debian;
 pub mod digest;
@@ -18,6 +20,7 @@ pub mod registry;
 pub mod workspace;
 
 pub use artefacts::{Artefacts, Profile};
+pub use cache::Cache;
 pub use error::{KitError, Result};
 pub use openssh::OpenSsh;
 pub use promises::Promise;

@@ -2,12 +2,14 @@
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::fs;
     use std::path::PathBuf;
     use std::time::Duration;
 
+    use testbed::boots::{Origin, Run};
     use testbed::prerequisites::{Package, host_kernel, packages, with_busybox, with_program};
-    use testbed::{Artefacts, VirtualHost, Workspace};
+    use testbed::{Artefacts, Cache, KitError, VirtualHost, Workspace};
     use virtual_host::HostError;
 
     fn host() -> VirtualHost {
@@ -45,7 +47,7 @@ mod tests {
         assert_eq!(output.status, 7, "{output:?}");
         assert!(stdout.starts_with("words: it's|$HOME\na\0b\r\n0\n/root\n"), "{stdout}");
         assert!(stdout.contains(" 10000 Jan  1  1970 large\n10000\n"), "{stdout}");
-        assert!(stdout.ends_with("\n2\npivoted\n"), "{stdout}");
+        assert!(stdout.ends_with("\n3\npivoted\n"), "{stdout}");
         assert_eq!(output.stderr, b"complaint\n");
         assert!(output.files.contains_key(&PathBuf::from("deep/uptime")));
         assert_eq!(host.run(&command).unwrap(), output, "virtual time is the same");
@@ -61,5 +63,70 @@ mod tests {
         assert!(matches!(late, HostError::TimeLimit { .. }), "{late}");
         let panicked = host().run(&["sh", "-c", "echo c > /proc/sysrq-trigger"]).unwrap_err();
         assert!(panicked.to_string().contains("Kernel panic"), "{panicked}");
+    }
+    /// Returns the names of the kept results.
+    fn kept(cache: &Cache) -> Vec<PathBuf> {
+        let entries = fs::read_dir(cache.folder("boots")).unwrap();
+        let paths = entries.map(|entry| entry.unwrap().path());
+        paths.filter(|path| path.extension().is_none()).collect()
+    }
+
+    /// A result is found by its inputs alone. One that is chosen is repeated, and a different one empties the cache.
+    #[test]
+    fn a_start_is_made_once_repeated_and_compared() {
+        let directory = tempfile::tempdir().unwrap();
+        let cache = Cache::at(directory.path().join("cache"));
+        let run = |chooses: &str| {
+            Run::begin(&directory.path().join("run"), &cache, Some(chooses)).unwrap()
+        };
+        let host = host();
+        let command = |word: &str| [["sh", "-c", word].map(str::to_owned).to_vec()];
+        let key = |host: &VirtualHost, word| host.prepare(&command(word)).unwrap().key().unwrap();
+        let date = "date +%s%N; uname -a; cat /proc/sys/kernel/random/uuid; echo 1 >/out/file";
+        let first = key(&host, date);
+        assert_eq!(first, key(&host, date));
+        assert_ne!(first, key(&host, "date"));
+        assert_ne!(first, key(&host.clone().memory(900), date));
+        assert_ne!(first, key(&host.clone().file(directory.path(), "/more"), date));
+
+        let begun = run("a");
+        let (made, origin) = begun.start(&host, &command(date), "module").unwrap();
+        assert_eq!((origin, made.ended[0].status), (Origin::Made, 0));
+        begun.keep("module").unwrap();
+        assert_eq!(begun.end().unwrap(), None);
+        drop(begun);
+
+        let mut origins = BTreeSet::new();
+        for number in 0.. {
+            let begun = run(&number.to_string());
+            let (found, origin) = begun.start(&host, &command(date), "module").unwrap();
+            assert_eq!((found.ended, found.files), (made.ended.clone(), made.files.clone()));
+            origins.insert(origin);
+            if origin == Origin::Repeated {
+                break;
+            }
+        }
+        assert!(!origins.contains(&Origin::Made), "{origins:?}");
+
+        let other = run("b");
+        other.start(&host, &command("echo another"), "module").unwrap();
+        other.keep("module").unwrap();
+        drop(other);
+        let [one, two] = &kept(&cache)[..] else { panic!("two results are kept") };
+        let text = fs::read(two).unwrap();
+        fs::write(one, &text).unwrap();
+        fs::write(two, &text).unwrap();
+        for number in 0.. {
+            let begun = run(&number.to_string());
+            let started = begun.start(&host, &command(date), "module");
+            let same = begun.start(&host, &command("echo another"), "module");
+            let differs =
+                |it: &testbed::Result<_>| matches!(it, Err(KitError::AnotherResult { .. }));
+            if differs(&started) || differs(&same) {
+                assert!(begun.end().unwrap().is_some());
+                break;
+            }
+        }
+        assert!(kept(&cache).is_empty());
     }
 }

@@ -11,11 +11,13 @@ use testbed::{KitError, Result};
 
 use crate::progress::Progress;
 
-/// The longest silence during a step.
+/// The longest silence during a step, on a terminal and in a log.
 const INTERVAL: Duration = Duration::from_secs(4);
+const INTERVAL_IN_LOG: Duration = Duration::from_mins(1);
 
-static PROGRESS: LazyLock<Progress<Stderr>> =
-    LazyLock::new(|| Progress::new(io::stderr(), INTERVAL));
+static PROGRESS: LazyLock<Progress<Stderr>> = LazyLock::new(|| {
+    Progress::new(io::stderr(), if on_terminal() { INTERVAL } else { INTERVAL_IN_LOG })
+});
 
 /// Prints a line of progress.
 pub fn note(line: &str) {

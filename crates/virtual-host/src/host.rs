@@ -1,23 +1,21 @@
 //! A virtual host under construction, and its runs.
 
 use std::ffi::OsString;
-use std::fs;
 use std::io::{Write, sink};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::disk::Source;
 use crate::kernel::HostKernel;
-use crate::output::{self, Output, Run};
+use crate::output::{Output, Run};
 use crate::plan::{FOLLOW, Mount, Plan};
+use crate::prepared::Prepared;
 use crate::scratch::Scratch;
-use crate::{HostError, Machine, Result, disk, initramfs, programs, qemu};
+use crate::{HostError, Machine, Result, disk, initramfs, qemu};
 
 /// The memory of a virtual host in addition to the memory of the box's VM, in MiB: for its kernel, its programs and
 /// KVM's tables.
 const BESIDE_A_GUEST: u32 = 768;
-/// The number of bytes of the console's log, or of QEMU's output, in an error.
-const CONSOLE_SHOWN: usize = 3000;
 
 /// A virtual host that is ready to run commands. Each run starts from the same state.
 #[derive(Debug, Clone)]
@@ -157,6 +155,18 @@ impl VirtualHost {
         out: &mut (dyn Write + Send),
         err: &mut (dyn Write + Send),
     ) -> Result<Run> {
+        self.prepared(commands, live)?.start_with(out, err).map(|finished| finished.run)
+    }
+
+    /// Writes all inputs of a run of commands, as in [`Self::run_each`].
+    ///
+    /// # Errors
+    /// A file cannot be read, or QEMU is missing.
+    pub fn prepare(&self, commands: &[Vec<String>]) -> Result<Prepared> {
+        self.prepared(commands, false)
+    }
+
+    fn prepared(&self, commands: &[Vec<String>], live: bool) -> Result<Prepared> {
         qemu::require_qemu()?;
         let (disks, initramfs, console) = (self.disks()?, Scratch::new()?, Scratch::new()?);
         let plan = Plan { disks: self.mounts(), commands: commands.to_vec(), live };
@@ -171,8 +181,8 @@ impl VirtualHost {
             disks: &disks,
             live,
         };
-        let end = qemu::run(qemu::command(&self.starter(), &start), self.time_limit, out, err)?;
-        self.conclude(&end, &console, &disks[0].content)
+        let command = qemu::command(&self.starter(), &start);
+        Ok(Prepared::new(command, disks, [initramfs, console], self.time_limit))
     }
 
     /// Returns the prefix of a command line. It starts a program that ends when this process ends.
@@ -198,21 +208,6 @@ impl VirtualHost {
             disks.push(disk::pack(source)?);
         }
         Ok(disks)
-    }
-
-    fn conclude(&self, end: &qemu::End, console: &Scratch, result: &Scratch) -> Result<Run> {
-        let log = fs::read(console.path()).unwrap_or_default();
-        let console = programs::tail(&log, CONSOLE_SHOWN);
-        let Some(status) = end.status else {
-            return Err(HostError::TimeLimit { limit: self.time_limit, console });
-        };
-        let qemu = programs::tail(&end.stderr, CONSOLE_SHOWN);
-        let status = status.to_string();
-        let nothing = HostError::NoResult { status, qemu, console };
-        output::read(result)?.ok_or(nothing).map(|mut run| {
-            run.console = log;
-            run
-        })
     }
 }
 

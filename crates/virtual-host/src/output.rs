@@ -10,6 +10,9 @@ use crate::plan::{End, OUT, STREAMS, Status, end_name, status_name, stream_name}
 use crate::scratch::Scratch;
 use crate::{HostError, Result};
 
+/// The size of a tar block.
+const BLOCK: u64 = 512;
+
 /// The result of a run of one command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Output {
@@ -55,7 +58,7 @@ pub struct Ended {
 
 impl Output {
     /// Converts the results of a run that had one command.
-    pub(crate) fn of_only(run: Run) -> Self {
+    pub fn of_only(run: Run) -> Self {
         let Ended { status, stdout, stderr, .. } = run.ended.into_iter().next().unwrap_or_default();
         Self { status, stdout, stderr, files: run.files, uptime: run.uptime, console: run.console }
     }
@@ -79,8 +82,22 @@ impl Output {
 
 /// Reads the result from its disk. Returns `None` if there is none, or if it is truncated.
 pub(crate) fn read(disk: &Scratch) -> Result<Option<Run>> {
-    let members = members(disk.file()).map_err(HostError::file("read", &disk.path()))?;
-    Ok(sort(members))
+    parse(disk.file()).map_err(HostError::file("read", &disk.path()))
+}
+
+/// Like [`read`], from the bytes of a disk.
+pub(crate) fn parse(disk: impl Read) -> io::Result<Option<Run>> {
+    members(disk).map(sort)
+}
+
+/// Returns the length of the archive at the start of a disk, with the two blocks that end it.
+pub(crate) fn length(disk: impl Read) -> io::Result<u64> {
+    let mut end = 0;
+    for entry in tar::Archive::new(disk).entries()? {
+        let entry = entry?;
+        end = entry.raw_file_position() + entry.size().next_multiple_of(BLOCK);
+    }
+    Ok(end + 2 * BLOCK)
 }
 
 fn members(archive: impl Read) -> io::Result<BTreeMap<String, Vec<u8>>> {

@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -12,6 +13,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use crate::disk::Disk;
+use crate::initramfs::sorted_children;
 use crate::{HostError, Result, programs};
 
 /// The interval for polling the process.
@@ -81,6 +83,32 @@ pub(crate) fn version() -> Result<String> {
     version
         .map(ToOwned::to_owned)
         .ok_or_else(|| HostError::malformed("what qemu --version prints", "it has no version"))
+}
+
+/// Passes all that distinguishes this QEMU from another one to `add`: its version, its program, and the names and bytes of its firmware.
+///
+/// # Errors
+/// QEMU is missing, or a file cannot be read.
+pub(crate) fn add_identity(mut add: impl FnMut(&[u8])) -> Result<()> {
+    add(version()?.as_bytes());
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let program = std::env::split_paths(&path).map(|folder| folder.join(EMULATOR));
+    let mut files: Vec<PathBuf> = program.filter(|program| program.is_file()).take(1).collect();
+    let folders = programs::run(Command::new(EMULATOR).args(["-L", "help"]))?;
+    for folder in String::from_utf8_lossy(&folders).lines().map(Path::new) {
+        // A directory of the list may be missing.
+        let children = sorted_children(folder).unwrap_or_default();
+        files.extend(children.into_iter().filter(|file| is_firmware(file)));
+    }
+    for file in files {
+        add(file.file_name().unwrap_or_default().as_encoded_bytes());
+        add(&fs::read(&file).map_err(HostError::file("read", &file))?);
+    }
+    Ok(())
+}
+
+fn is_firmware(file: &Path) -> bool {
+    file.is_file() && file.extension().is_some_and(|end| end == "rom" || end == "bin")
 }
 
 /// Returns the version in the first line of QEMU's output: `QEMU emulator version 7.2.22 (Debian …)`.

@@ -131,21 +131,24 @@ fn assert_told(name: &str) -> Vec<u64> {
     numbers
 }
 
-#[test]
 fn the_guests_kernel_shows_every_edge_of_the_format() {
     assert_told("raw");
 }
 
 /// Fails if the bytes of a disk of several files differ from the concatenated files.
-#[test]
 fn the_guests_kernel_shows_the_same_on_a_disk_of_several_files() {
     assert_eq!(assert_told("extents"), assert_told("raw"));
 }
 
 /// Fails if the first root lacks a file that the init of epoch 3 reads there. `old-init` replaces that init, which is no longer
 /// in this repository.
-#[test]
 fn a_box_of_epoch_3_starts_with_the_plan_in_its_rootfs() {
     let step = &STARTS.0["old"];
     assert_eq!((step.status, step.stdout.as_str()), (0, "\"erofs\"\n"), "{step:?}");
 }
+
+tests![
+    the_guests_kernel_shows_every_edge_of_the_format,
+    the_guests_kernel_shows_the_same_on_a_disk_of_several_files,
+    a_box_of_epoch_3_starts_with_the_plan_in_its_rootfs
+];

@@ -133,22 +133,16 @@ impl Scene {
     }
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn git_works_in_an_environment_every_day() {
     insta::assert_snapshot!(SCENE.text("everyday"));
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_box_makes_no_link_in_a_repository() {
     insta::assert_snapshot!("hostile", SCENE.plain(&SCENE.text("hostile")));
     insta::assert_snapshot!("environment", SCENE.printed("environment"));
     insta::assert_snapshot!("refused", SCENE.printed("refused"));
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_hostile_kernel_makes_no_link_in_a_repository_either() {
     insta::assert_snapshot!("kernel", SCENE.printed("kernel"));
 }
@@ -190,8 +184,6 @@ const COMMANDS: &[(&str, bool)] = &[
 const VIM: &str = "vim.tiny -N -n -u NONE --cmd 'set modeline modelines=5 exrc secure' -es -c 'bufdo doautocmd BufRead' -c 'qa!' \
                    modeline.c modeline2.c README";
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn programs_that_read_a_project_write_nothing_outside_of_it() {
     packages(
         &[Package::Strace, Package::Git, Package::Ripgrep, Package::Vim, Package::Editorconfig],
@@ -310,3 +302,10 @@ impl<'a> Host<'a> {
         names
     }
 }
+
+tests![
+    git_works_in_an_environment_every_day,
+    a_box_makes_no_link_in_a_repository,
+    a_hostile_kernel_makes_no_link_in_a_repository_either,
+    programs_that_read_a_project_write_nothing_outside_of_it
+];

@@ -105,8 +105,6 @@ fn check_files(image: &Path, named: &str, scratch: &Path) {
 
 /// Checks the 100 copies of the disk. Fails if the file system has no journal, or if libkrun reports a flush as done before the
 /// write is done.
-#[test]
-#[ignore = "one of the longer boots"]
 fn no_moment_loses_what_was_flushed() {
     let (steps, files) = &*SCENE;
     let message = String::from_utf8(files[Path::new("said")].clone()).unwrap();
@@ -141,10 +139,10 @@ fn no_moment_loses_what_was_flushed() {
     );
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_box_after_a_kill_finds_what_was_flushed() {
     let kills = &SCENE.0["kills"];
     let there = "32 files are there\n";
     assert_eq!((kills.status, kills.stdout.as_str()), (0, &*there.repeat(3)), "{kills:?}");
 }
+
+tests![no_moment_loses_what_was_flushed, a_box_after_a_kill_finds_what_was_flushed];

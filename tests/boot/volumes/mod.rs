@@ -1,6 +1,6 @@
 //! Volumes: a volume outlives the boxes that use it, and only one box at a time can use it.
 
-mod kills;
+pub(crate) mod kills;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -60,8 +60,6 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .start(&tools.host.clone().file(&bundle, "/worker"))
 });
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_volume_stays_and_both_components_see_it() {
     let stays = &STEPS["stays"];
     // The scratch disk is "write through": it has no cache to flush. The volume is "write back".
@@ -70,8 +68,6 @@ fn a_volume_stays_and_both_components_see_it() {
     assert_eq!(stays.stdout, expected, "{stays:?}");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_volume_is_for_one_box_at_a_time() {
     let refused = &STEPS["refused"];
     let (report, rest) = refused.stdout.split_once('\n').unwrap();
@@ -85,8 +81,6 @@ fn a_volume_is_for_one_box_at_a_time() {
     assert!(refused.stderr.contains("error: the volume more is used by the box second"));
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn the_json_of_volumes_fits_its_schema() {
     let [all, one] = ["ls", "inspect"].map(|name| STEPS[name].json());
     assert_fits("volumes", &all);
@@ -98,14 +92,18 @@ fn the_json_of_volumes_fits_its_schema() {
     assert!(data["allocated_bytes"].as_u64().unwrap() < 1 << 20, "{data}");
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn a_user_has_volumes_too() {
     assert_eq!(STEPS["user"].stdout, "mine\n1000:600\n", "{:?}", STEPS["user"]);
 }
 
-#[test]
-#[ignore = "one of the longer boots"]
 fn the_page_shows_what_happens() {
     assert_page(PAGE, &STEPS["page"]);
 }
+
+tests![
+    a_volume_stays_and_both_components_see_it,
+    a_volume_is_for_one_box_at_a_time,
+    the_json_of_volumes_fits_its_schema,
+    a_user_has_volumes_too,
+    the_page_shows_what_happens
+];

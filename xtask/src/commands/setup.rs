@@ -24,7 +24,7 @@ pub(super) fn for_virtual_host(workspace: &Workspace) -> Result<HostKernel> {
     say::watch(|| prerequisites::for_virtual_host(workspace, &mut say::note))
 }
 
-/// Installs the prerequisites of the tests without `--all`.
+/// Installs the prerequisites of `cargo xtask test` without an option.
 pub(super) fn for_tests(workspace: &Workspace) -> Result<()> {
     say::watch(|| prerequisites::for_tests(workspace, &mut say::note))
 }

@@ -1,16 +1,14 @@
-//! Makes images once, and keeps them in the build output.
+//! Makes images once, and keeps them in the cache of the checks.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use box_digest::Digest;
 
-use crate::prerequisites::{Package, Say, lock, packages};
-use crate::{KitError, Result, Workspace};
+use crate::prerequisites::{Package, Say, packages};
+use crate::{Cache, Result, Workspace};
 
-/// Returns the folder `debian-images/KEY` of the build output. KEY is a digest of the recipe. If the folder does not
-/// exist, `write` makes its content: its arguments are a folder for scratch files, and the folder to make. A folder that
-/// a crash has left incomplete is never used.
+/// Returns the folder `debian-images/KEY` of the cache. KEY is a digest of the recipe. If the folder does not exist, `write` makes
+/// its content: its arguments are a folder for scratch files, and the folder to make.
 ///
 /// # Errors
 /// mmdebstrap is missing and cannot be installed, or `write` fails, or the disk is full.
@@ -20,20 +18,11 @@ pub(super) fn kept(
     say: Say<'_>,
     write: impl FnOnce(&Path, &Path, Say<'_>) -> Result<()>,
 ) -> Result<PathBuf> {
-    let folder = workspace.target("debian-images");
-    let made = folder.join(key(recipe));
-    if made.is_dir() {
-        return Ok(made);
-    }
-    let _lock = lock(&folder)?;
-    if !made.is_dir() {
+    let cache = Cache::of_user(workspace);
+    cache.made(("debian-images", &key(recipe)), |scratch, draft| {
         packages(&[Package::Mmdebstrap], say)?;
-        let scratch = tempfile::tempdir_in(&folder).map_err(KitError::file("make", &folder))?;
-        let draft = scratch.path().join("ready");
-        write(scratch.path(), &draft, say)?;
-        fs::rename(&draft, &made).map_err(KitError::file("rename", &draft))?;
-    }
-    Ok(made)
+        write(scratch, draft, say)
+    })
 }
 
 /// Returns the key of a folder that [`kept`] has returned. It is part of the recipes of images that are based on it.

@@ -4,11 +4,11 @@
 //! the benchmark, [`WorkloadImage`] for programs that use many features of a kernel, and [`GrpcImage`] for an agent
 //! with an interface. [`A3sImages`] are made from the Dockerfiles of an example. [`SystemdTree`] is no image, but the root file
 //! system of a host. [`DebianImages`] and [`RealImages`] share their base layer, byte for byte. Images are made once and
-//! kept in the build output, in a folder named by a digest of their recipe:
+//! kept in the [`Cache`](crate::Cache), in a folder named by a digest of their recipe:
 //!
 //! ```text
-//! target/debian-images/KEY/agent       an OCI image layout, tag "latest"
-//! target/debian-images/KEY/business
+//! debian-images/KEY/agent       an OCI image layout, tag "latest"
+//! debian-images/KEY/business
 //! ```
 
 mod a3s;

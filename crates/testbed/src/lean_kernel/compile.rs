@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 
-use super::{config, source::Source};
+use super::{CONFIG, ELF, config, source::Source};
 use crate::prerequisites::Say;
 use crate::{KitError, Result, program};
 
@@ -61,14 +61,14 @@ impl Compilation<'_> {
             command.args(["--strip=1", "--batch", "--fuzz=0", "--input"]).arg(patch);
             program::run(command.current_dir(tree.path()))?;
         }
-        self.configure(tree.path(), &into.join("config"))?;
+        self.configure(tree.path(), &into.join(CONFIG))?;
         say("compiling the kernel: some 1,700 files");
         let mut make = make(tree.path());
-        make.arg(format!("--jobs={}", self.jobs.0)).arg("vmlinux");
+        make.arg(format!("--jobs={}", self.jobs.0)).arg(ELF);
         with_progress(&mut make, say)?;
         let mut strip = Command::new("strip");
-        strip.arg("--strip-all").arg("-o").arg(into.join("vmlinux"));
-        program::run(strip.arg(tree.path().join("vmlinux"))).map(drop)
+        strip.arg("--strip-all").arg("-o").arg(into.join(ELF));
+        program::run(strip.arg(tree.path().join(ELF))).map(drop)
     }
 
     /// Configures the source in `tree` with the options of the configuration, and all other options off. Writes the complete

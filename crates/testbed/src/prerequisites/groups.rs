@@ -84,7 +84,7 @@ pub fn for_tests(workspace: &Workspace, say: Say<'_>) -> Result<()> {
     for_virtual_host(workspace, say).map(drop)
 }
 
-/// Provides the prerequisites of `cargo xtask test --all`. They include the lean kernel, which takes minutes to compile.
+/// Provides the prerequisites of `cargo xtask test --landing` and `--all`. They include the lean kernel, which takes minutes to compile.
 ///
 /// # Errors
 /// A prerequisite is missing and unavailable.

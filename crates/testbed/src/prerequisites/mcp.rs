@@ -41,7 +41,7 @@ impl McpTypes {
     }
 }
 
-/// Returns the types. If they are missing, they are downloaded into the build output first, without installing them.
+/// Returns the types. If they are missing, they are downloaded into the cache of the checks first, without installing them.
 ///
 /// # Errors
 /// They cannot be downloaded, or have other digests.

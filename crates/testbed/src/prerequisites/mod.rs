@@ -2,7 +2,7 @@
 //!
 //! Each function first checks what is missing, which takes milliseconds. Missing Debian packages are installed with
 //! apt-get, and components of the Rust toolchain with rustup. All other files, such as the virtual host's kernel and the
-//! guest kernel, are fetched into the build output. [`Say`] gets a line before each such step.
+//! guest kernel, are fetched into the build output or into the [`Cache`](crate::Cache). [`Say`] gets a line before each such step.
 
 mod apt;
 mod browser;

@@ -40,7 +40,7 @@ impl Oras {
     }
 }
 
-/// Returns the client. If it is missing, it is downloaded into the build output first, without installing it.
+/// Returns the client. If it is missing, it is downloaded into the cache of the checks first, without installing it.
 ///
 /// # Errors
 /// The client cannot be downloaded, or has another digest.

@@ -51,7 +51,7 @@ impl PrometheusParser {
     }
 }
 
-/// Returns the parser. If it is missing, it is downloaded into the build output first, without installing it.
+/// Returns the parser. If it is missing, it is downloaded into the cache of the checks first, without installing it.
 ///
 /// # Errors
 /// The parser cannot be downloaded, or has another digest.

@@ -1,4 +1,4 @@
-//! Downloads packages of the Python index into the build output.
+//! Downloads packages of the Python index into the cache of the checks.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,8 +6,8 @@ use std::process::Command;
 
 use box_digest::Digest;
 
-use super::{Say, lock, pip};
-use crate::{KitError, Result, Workspace, program};
+use super::{Say, pip};
+use crate::{Cache, KitError, Result, Workspace, program};
 
 /// The systems for which packages are made.
 #[derive(Debug, Clone, Copy)]
@@ -42,22 +42,23 @@ pub(crate) fn python_packages(
     requirements: &str,
     say: Say<'_>,
 ) -> Result<PathBuf> {
-    let folder = workspace.target(&format!("{name}/{}", Digest::of(requirements.as_bytes()).hex()));
-    if !folder.is_dir() {
-        let _lock = lock(&workspace.target(name))?;
-        if !folder.is_dir() {
-            pip(say)?;
-            say(&format!("fetching {name} with pip, in the build output"));
-            fetch(&folder, platform, requirements)?;
-        }
-    }
-    Ok(folder)
+    let python = platform.tags().is_empty().then(python_version).transpose()?.unwrap_or_default();
+    let key = Digest::of(format!("{requirements}{python}").as_bytes()).hex();
+    Cache::of_user(workspace).made((name, &key), |scratch, draft| {
+        pip(say)?;
+        say(&format!("fetching {name} with pip, without installing it"));
+        fetch(scratch, draft, platform, requirements)
+    })
 }
 
-fn fetch(folder: &Path, platform: Platform, requirements: &str) -> Result<()> {
-    let parent = folder.parent().unwrap_or(folder);
-    let scratch = tempfile::tempdir_in(parent).map_err(KitError::file("make", parent))?;
-    let (list, draft) = (scratch.path().join("requirements.txt"), scratch.path().join("ready"));
+/// Returns the version that `python3 --version` prints.
+fn python_version() -> Result<String> {
+    let text = program::run(Command::new("python3").arg("--version"))?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+fn fetch(scratch: &Path, draft: &Path, platform: Platform, requirements: &str) -> Result<()> {
+    let list = scratch.join("requirements.txt");
     fs::write(&list, requirements).map_err(KitError::file("write", &list))?;
     let mut python = Command::new("python3");
     python.args(["-m", "pip", "install", "--quiet", "--no-deps", "--only-binary=:all:"]);
@@ -67,7 +68,6 @@ fn fetch(folder: &Path, platform: Platform, requirements: &str) -> Result<()> {
     if !platform.tags().is_empty() {
         python.args(["--implementation", "py", "--abi", "none"]);
     }
-    python.args(["--require-hashes", "--no-warn-script-location", "--target"]).arg(&draft);
-    program::run(python.arg("--requirement").arg(&list))?;
-    fs::rename(&draft, folder).map_err(KitError::file("rename", &draft))
+    python.args(["--require-hashes", "--no-warn-script-location", "--target"]).arg(draft);
+    program::run(python.arg("--requirement").arg(&list)).map(drop)
 }

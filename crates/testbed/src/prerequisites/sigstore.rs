@@ -70,7 +70,7 @@ impl Sigstore {
     }
 }
 
-/// Returns the verifier. If it or Node.js is missing, it is downloaded into the build output first, without installing it.
+/// Returns the verifier. If it or Node.js is missing, it is downloaded into the cache of the checks first, without installing it.
 ///
 /// # Errors
 /// One of them cannot be downloaded, or has another digest.

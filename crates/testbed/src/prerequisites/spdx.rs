@@ -36,7 +36,7 @@ impl SpdxValidator {
     }
 }
 
-/// Returns the validator. If it is missing, it is downloaded into the build output first, without installing it.
+/// Returns the validator. If it is missing, it is downloaded into the cache of the checks first, without installing it.
 ///
 /// # Errors
 /// The validator cannot be downloaded, or has another digest.

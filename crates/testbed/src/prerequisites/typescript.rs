@@ -56,7 +56,7 @@ impl TypeScript {
     }
 }
 
-/// Returns the compiler of sdk/typescript. If it or Node.js is missing, it is downloaded into the build output first, without
+/// Returns the compiler of sdk/typescript. If it or Node.js is missing, it is downloaded into the cache of the checks first, without
 /// installing it.
 ///
 /// # Errors

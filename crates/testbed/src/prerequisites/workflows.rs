@@ -56,7 +56,7 @@ impl Workflows {
     }
 }
 
-/// Returns the reader. If it is missing, it is downloaded into the build output first, without installing it.
+/// Returns the reader. If it is missing, it is downloaded into the cache of the checks first, without installing it.
 ///
 /// # Errors
 /// The reader cannot be downloaded, or has another digest.

@@ -4,7 +4,7 @@
 //! test of this module compares the document with the constants. It also searches the number on each page that repeats
 //! it, so that all pages have the same number.
 //!
-//! A limit never gets worse without a reason: see [`best`].
+//! A limit never gets worse without a reason: see `best.rs`.
 
 #[cfg(test)]
 mod best;

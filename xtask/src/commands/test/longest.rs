@@ -1,44 +1,28 @@
-//! The longest starts of the virtual host in a run of the tests.
+//! The starts of the virtual host in a run of the tests, for people to read.
 
-use std::fs;
-use std::path::PathBuf;
-
-use testbed::{Artefacts, Workspace};
+use testbed::boots::{Boot, Origin, Run};
 
 /// The number of starts that are listed.
 const LISTED: usize = 10;
 
-/// Returns the path of the file to which the boots add their durations.
-pub(super) fn file(workspace: &Workspace) -> PathBuf {
-    workspace.target(Artefacts::BOOTS_FILE)
+/// Returns the summary's lines about the starts of the virtual host. There are none if no test needed one.
+pub(super) fn lines(run: &Run) -> Vec<String> {
+    shown(run.list())
 }
 
-/// Removes the durations of an earlier run.
-pub(super) fn clear(workspace: &Workspace) {
-    // Removing the file fails if there is none.
-    drop(fs::remove_file(file(workspace)));
-}
-
-/// Returns the summary's lines about the longest starts of the virtual host. There are none if it was not started.
-pub(super) fn lines(workspace: &Workspace) -> Vec<String> {
-    shown(&fs::read_to_string(file(workspace)).unwrap_or_default())
-}
-
-fn shown(text: &str) -> Vec<String> {
-    let parse = |line: &str| {
-        let (seconds, test) = line.split_once(' ')?;
-        Some((seconds.parse::<f64>().ok()?, test.to_owned()))
-    };
-    let mut starts: Vec<_> = text.lines().filter_map(parse).collect();
+fn shown(mut starts: Vec<Boot>) -> Vec<String> {
     if starts.is_empty() {
         return Vec::new();
     }
-    starts.sort_by(|(one, _), (other, _)| other.total_cmp(one));
-    let sum: f64 = starts.iter().map(|(seconds, _)| seconds).sum();
-    let count = starts.len();
-    let mut lines =
-        vec![format!("{count} starts of the virtual host took {sum:.0} s; the longest:")];
-    let line = |(seconds, test): &(f64, String)| format!("    {seconds:.0} s  {test}");
+    let of = |origin| starts.iter().filter(|boot| boot.origin == origin).count();
+    let [found, made, repeated] = [Origin::Found, Origin::Made, Origin::Repeated].map(of);
+    let sum: f64 = starts.iter().map(|boot| boot.seconds).sum();
+    let mut lines = vec![format!(
+        "starts of the virtual host: {made} made, {found} found in the cache, {repeated} found and repeated with the same result; \
+         {sum:.0} s; the longest:"
+    )];
+    starts.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
+    let line = |boot: &Boot| format!("    {:.0} s  {}", boot.seconds, boot.test);
     lines.extend(starts.iter().take(LISTED).map(line));
     lines
 }
@@ -49,11 +33,16 @@ mod tests {
 
     #[test]
     fn the_longest_starts_come_first() {
-        let text: String = (0..12).map(|it| format!("{it}.4 a::b{it}\n")).collect();
-        let lines = shown(&(text + "half a li"));
+        let boot = |it: u32| {
+            let origin = if it < 5 { Origin::Found } else { Origin::Made };
+            Boot { origin, seconds: f64::from(it) + 0.4, test: format!("a::b{it}") }
+        };
+        let lines = shown((0..12).map(boot).collect());
         assert_eq!(lines.len(), 1 + LISTED);
-        assert_eq!(lines[0], "12 starts of the virtual host took 71 s; the longest:");
+        let first = "starts of the virtual host: 7 made, 5 found in the cache, 0 found and repeated with the same result; 71 s; the \
+                     longest:";
+        assert_eq!(lines[0], first);
         assert_eq!(lines[1], "    11 s  a::b11");
-        assert!(shown("").is_empty());
+        assert!(shown(Vec::new()).is_empty());
     }
 }

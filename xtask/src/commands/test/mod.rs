@@ -1,30 +1,41 @@
-//! `cargo xtask test`: runs every test that needs no boot, and the shorter boots. With `--all`, runs every check. If a check
-//! fails, the others still run.
+//! `cargo xtask test`: runs the tests that take no minutes, and a boot for each line of docs/status.md. With `--landing`, runs every check
+//! but some boots, and with `--all` every check. If a check fails, the others still run.
 
 mod again;
 mod longest;
+mod parts;
+mod processor;
 mod programs;
 mod ran;
 mod run;
-mod tree;
+mod status;
 
+use std::panic::resume_unwind;
 use std::process::{Command, ExitCode};
+use std::thread;
 use std::time::Instant;
 
-use testbed::{Artefacts, KitError, Result, Workspace};
+use testbed::{Artefacts, KitError, Profile, Result, Workspace, program};
 use tool_output::{cargo, say};
 
+use self::parts::{Extent, Listed, Selected};
+use self::processor::Processor;
 use self::programs::TestProgram;
 use self::run::Tests;
 use super::{Outcome, dependencies, setup};
 
 const HELP: &str = "\
-Without an option: cargo fmt, and `cargo test --workspace` with the shorter half of the boots: the tests of tests/boot without
-#[ignore]. A box there has the lean kernel if it was compiled, else libkrunfw's.
+Without an option: cargo fmt, and `cargo test --workspace`, and the boots that are `SHORT` in tests/boot/main.rs. A box there has the
+lean kernel if it was compiled, else libkrunfw's.
 
-With --all: the lean kernel is compiled, and everything is checked: clippy, the documentation, the dependencies, all tests
-with #[ignore], and all boots. What a run without --all has passed on the same commit with the lean kernel is not
-run again, if nothing was changed since.
+With --landing, which .ci/run uses: everything but some of the boots. These are in four parts: a landing makes the one whose
+number is in tests/boot/part, and those whose paths it changes. --next writes the number of the next part, and is for the change itself:
+it is run once, and the file is committed.
+
+With --all: everything.
+
+The result of a boot is kept in ~/.cache/boxbuild-checks. A boot with the same inputs, to the byte, is then not made again, except one
+in ten, which must have the same result. The boots of attacks, jail, policy, isolation, secrets and trust are always made.
 
 A test that fails is run once more, alone. If it passes then, the run ends well and names it as flaky; both outputs are
 below target/flaky.
@@ -41,13 +52,37 @@ pub(crate) struct Options {
     /// Check everything.
     #[arg(long)]
     all: bool,
+    /// Check everything but the longer boots of parts that are not this landing's.
+    #[arg(long, conflicts_with = "all")]
+    landing: bool,
+    /// Go on to the next part of the longer boots; implies --landing.
+    #[arg(long, conflicts_with = "all")]
+    next: bool,
+    /// Make each boot, even if its result is kept.
+    #[arg(long)]
+    fresh: bool,
+}
+
+impl Options {
+    const fn extent(&self) -> Extent {
+        match (self.all, self.landing || self.next) {
+            (true, _) => Extent::All,
+            (_, true) => Extent::Landing,
+            _ => Extent::Short,
+        }
+    }
 }
 
 pub(crate) fn run(options: &Options) -> Outcome {
     let started = Instant::now();
-    let outcome = check(&Workspace::find(), options.all);
+    let workspace = Workspace::find();
+    if options.next {
+        say::note(&format!("tests/boot/part: {}", parts::advance(&workspace)?));
+    }
+    let extent = options.extent();
+    let outcome = check(&workspace, extent, options.fresh);
     say::ended(
-        if options.all { "all checks" } else { "tests" },
+        if extent == Extent::Short { "tests" } else { "all checks" },
         if outcome.is_ok() { "ok" } else { "FAILED" },
         started.elapsed(),
     );
@@ -56,40 +91,56 @@ pub(crate) fn run(options: &Options) -> Outcome {
 }
 
 /// Runs all checks, and returns the summary's lines.
-fn check(workspace: &Workspace, all: bool) -> Result<Vec<String>> {
-    let mut checks = Checks { workspace, failed: Vec::new() };
-    let run = (!all).then(|| tree::Run::begin(workspace));
+fn check(workspace: &Workspace, extent: Extent, fresh: bool) -> Result<Vec<String>> {
+    let all = extent != Extent::Short;
+    let mut checks = Checks::of(workspace);
     setup::for_lints()?;
     checks.cargo("cargo fmt --check", &[], &["fmt", "--all", "--check"]);
     if all {
         checks.done("dependencies", || dependencies::check(workspace));
     }
-    say::step("prerequisites", || {
+    checks.step("prerequisites", || {
         if all { setup::for_all_tests(workspace) } else { setup::for_tests(workspace) }
     })?;
-    let programs = compile(workspace)?;
-    let passed_before = all && tree::is_passed(workspace);
-    let tests = Tests { workspace, all, passed_before };
-    let summary = say::watch(|| tests.run(programs));
+    let programs = compile(&mut checks)?;
+    let listed = Listed::all(&programs)?;
+    checks.done("boots of docs/status.md", || status::check(workspace, &listed));
+    let boots = Selected::of(workspace, listed, extent)?;
+    let tests = Tests { workspace, boots: &boots, all, fresh };
+    let summary = checks.step("tests", || tests.run(programs, &commit(workspace)));
     say::doing("");
     let summary = summary.inspect_err(|error| checks.failed.push(error.to_string()));
-    if !passed_before {
-        checks.cargo("tests in documentation", &[], &["test", "--workspace", "--doc"]);
-    }
+    checks.cargo("tests in documentation", &[], &["test", "--workspace", "--doc"]);
     if all {
         checks.all();
     }
+    say::note(&checks.processor.line());
     checks.verdict()?;
-    run.map_or(Ok(()), tree::Run::passed)?;
     summary
 }
 
-/// Compiles the programs that tests start, and the tests.
-fn compile(workspace: &Workspace) -> Result<Vec<TestProgram>> {
-    say::step("compiling the programs that tests start", || {
-        Artefacts::test_builds(workspace).iter_mut().try_for_each(cargo::captured)
-    })?;
-    say::step("compiling the tests", || programs::compile(workspace))
+/// Returns the current commit. Empty outside of a repository.
+fn commit(workspace: &Workspace) -> String {
+    let mut git = Command::new("git");
+    let text = program::run(git.args(["rev-parse", "HEAD"]).current_dir(workspace.path(".")));
+    String::from_utf8_lossy(&text.unwrap_or_default()).into_owned()
+}
+
+/// Compiles the programs that tests start, and the tests. Both have directories of their own, so that cargo compiles them at the same
+/// time: at the end of each program, only one processor has work.
+fn compile(checks: &mut Checks<'_>) -> Result<Vec<TestProgram>> {
+    let workspace = checks.workspace;
+    checks.step("compiling the tests and the programs that they start", || {
+        thread::scope(|scope| {
+            let emulated = scope.spawn(|| {
+                Artefacts::emulated_builds(workspace).iter_mut().try_for_each(cargo::captured)
+            });
+            cargo::captured(&mut Artefacts::builder_build(workspace, Profile::Dev))?;
+            let programs = programs::compile(workspace);
+            emulated.join().unwrap_or_else(|panic| resume_unwind(panic))?;
+            programs
+        })
+    })
 }
 
 /// Checks that run even if an earlier check has failed.
@@ -97,13 +148,26 @@ struct Checks<'a> {
     workspace: &'a Workspace,
     /// The names of the failed checks.
     failed: Vec<String>,
+    processor: Processor,
 }
 
-impl Checks<'_> {
+impl<'a> Checks<'a> {
+    fn of(workspace: &'a Workspace) -> Self {
+        Self { workspace, failed: Vec::new(), processor: Processor::default() }
+    }
+
+    /// Runs a step without which the others make no sense.
+    fn step<T>(&mut self, name: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.processor.step(name, || say::step(name, work))
+    }
+
     /// Runs the checks that only `--all` runs after the tests.
     fn all(&mut self) {
         let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
         self.cargo("cargo clippy", &[], &clippy);
+        // `--all-targets` leaves out what has `test = false`.
+        let boot = ["clippy", "-p", "boxbuild-tests", "--test", "boot", "--", "-D", "warnings"];
+        self.cargo("cargo clippy --test boot", &[], &boot);
         let doc = ["doc", "--workspace", "--no-deps", "--document-private-items"];
         self.cargo("cargo doc", &[("RUSTDOCFLAGS", "-D warnings")], &doc);
     }
@@ -115,7 +179,7 @@ impl Checks<'_> {
     }
 
     fn done(&mut self, name: &str, work: impl FnOnce() -> Result<()>) {
-        if let Err(error) = say::step(name, work) {
+        if let Err(error) = self.step(name, work) {
             say::error(&error);
             self.failed.push(name.to_owned());
         }
@@ -143,7 +207,7 @@ mod tests {
     fn the_last_error_repeats_every_failure() {
         let workspace = Workspace::find();
         let failed = vec!["cargo clippy".to_owned(), "cargo test -p a -- --exact b::c".to_owned()];
-        let error = Checks { workspace: &workspace, failed }.verdict().unwrap_err();
+        let error = Checks { failed, ..Checks::of(&workspace) }.verdict().unwrap_err();
         assert_eq!(
             error.to_string(),
             "cargo xtask test failed (2 checks):\ncargo clippy\n\

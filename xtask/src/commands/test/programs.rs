@@ -82,11 +82,26 @@ impl TestProgram {
         command
     }
 
-    /// Returns the command line that runs `tests` again, even tests with `#[ignore]`. If `tests` is empty, it runs all tests of
-    /// the program.
+    /// Returns the lines of the program's list of tests, without their ends.
+    ///
+    /// # Errors
+    /// The program does not list them.
+    pub(super) fn list(&self) -> Result<Vec<String>> {
+        let text = program::run(self.command().args(["--list", "--format", "terse"]))?;
+        let test = |line: &str| line.strip_suffix(": test").map(str::to_owned);
+        Ok(String::from_utf8_lossy(&text).lines().filter_map(test).collect())
+    }
+
+    /// Returns the command lines that run `tests` again, even tests with `#[ignore]`. If `tests` is empty, they run all tests of
+    /// the program. The program that boots takes one name.
     pub(super) fn repeats(&self, tests: &[String]) -> String {
         let all = format!("cargo test -p {} -- --include-ignored", self.name);
-        if tests.is_empty() { all } else { format!("{all} --exact {}", tests.join(" ")) }
+        let exactly = |names: &[String]| format!("{all} --exact {}", names.join(" "));
+        match tests {
+            [] => all,
+            tests if self.boots() => tests.chunks(1).map(exactly).collect::<Vec<_>>().join("\n"),
+            tests => exactly(tests),
+        }
     }
 }
 
@@ -168,5 +183,8 @@ mod tests {
             program.repeats(&tests),
             "cargo test -p box-tests --test boot -- --include-ignored --exact a::one b::two"
         );
+        let one = "cargo test -p boxbuild-tests --test boot -- --include-ignored --exact";
+        let boots = TestProgram::named(BOOTS).repeats(&tests);
+        assert_eq!(boots, format!("{one} a::one\n{one} b::two"));
     }
 }

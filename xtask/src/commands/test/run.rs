@@ -5,11 +5,13 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use testbed::{Artefacts, KitError, Result, Workspace};
+use testbed::boots::{self, Run};
+use testbed::{Artefacts, Cache, KitError, Result, Workspace, promises};
 use tool_output::say;
 
 use super::again::{Failure, Flaky, may_be_chance};
 use super::longest;
+use super::parts::Selected;
 use super::programs::TestProgram;
 use super::ran::Ran;
 
@@ -17,17 +19,15 @@ use super::ran::Ran;
 const WEAKENING: [&str; 2] = ["INSTA_FORCE_PASS", "PROPTEST_CASES"];
 /// The number of programs that run in parallel.
 const LANES: usize = 2;
-/// The number of threads of the program that boots. Most threads wait for a start that several tests share, or for a processor.
-const BOOTING: &str = "48";
-
 /// The tests to run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tests<'a> {
     pub(super) workspace: &'a Workspace,
-    /// Whether tests with `#[ignore]` run too.
+    pub(super) boots: &'a Selected,
+    /// Whether tests with `#[ignore]` run too, except those that boot, which `boots` selects.
     pub(super) all: bool,
-    /// Whether all tests without `#[ignore]` have passed before, so that only those with `#[ignore]` run.
-    pub(super) passed_before: bool,
+    /// Whether no result of a boot is taken from the cache.
+    pub(super) fresh: bool,
 }
 
 #[derive(Debug, Default)]
@@ -42,31 +42,44 @@ struct State {
 }
 
 impl Tests<'_> {
-    /// Runs all tests, retries the failed ones, and returns the summary's lines.
+    /// Runs all tests, retries the failed ones, and returns the summary's lines. `commit` selects the results of boots that are
+    /// repeated.
     ///
     /// # Errors
     /// [`KitError::Failed`], with the commands with which the user can repeat the tests that failed twice.
-    pub(super) fn run(self, programs: Vec<TestProgram>) -> Result<Vec<String>> {
+    pub(super) fn run(self, programs: Vec<TestProgram>, commit: &str) -> Result<Vec<String>> {
         let state = State { waiting: programs.into(), ..State::default() };
         let state = Mutex::new(state);
-        longest::clear(self.workspace);
+        let cache = Cache::of_user(self.workspace);
+        let chooses = (!self.fresh).then_some(commit);
+        let first = Run::begin(&self.workspace.target("boots"), &cache, chooses)?;
         thread::scope(|scope| {
             for _ in 0..LANES {
-                scope.spawn(|| while self.next(&state).is_some() {});
+                scope.spawn(|| while self.next(&state, &first).is_some() {});
             }
         });
         let mut state = state.into_inner().unwrap_or_else(PoisonError::into_inner);
-        self.try_again(&mut state);
-        let mut lines = longest::lines(self.workspace);
-        lines.extend(state.summary(self.passed_before)?);
+        // A test that fails is repeated with boots of its own.
+        let second = Run::begin(&self.workspace.target("boots-again"), &cache, None)?;
+        self.try_again(&mut state, &second);
+        let mut lines = longest::lines(&first);
+        match first.end() {
+            Ok(None) => {}
+            Ok(Some(key)) => {
+                state.failed.push(format!("the start {key}, whose repetition had another result"));
+            }
+            Err(error) => state.failed.push(error.to_string()),
+        }
+        cache.prune();
+        lines.extend(state.summary(self.boots)?);
         Ok(lines)
     }
 
     /// Runs the next waiting program. Returns `None` if no program is waiting.
-    fn next(self, state: &Mutex<State>) -> Option<()> {
+    fn next(self, state: &Mutex<State>, run: &Run) -> Option<()> {
         let program = lock(state).waiting.pop_front()?;
         say::doing(&program.name);
-        let ran = match Ran::of(&mut self.command(&program, &[])) {
+        let ran = match self.command(&program, &[], run).and_then(|mut it| Ran::of(&mut it)) {
             Ok(ran) => ran,
             Err(error) => {
                 say::error(&error);
@@ -86,12 +99,12 @@ impl Tests<'_> {
     }
 
     /// Retries the failed tests, one program after the other, if the failures may be chance.
-    fn try_again(self, state: &mut State) {
+    fn try_again(self, state: &mut State, run: &Run) {
         let failures = std::mem::take(&mut state.failures);
         let is_chance = may_be_chance(&failures);
         for failure in failures {
             let passes = is_chance
-                && self.again(&failure, state).unwrap_or_else(|error| {
+                && self.again(&failure, state, run).unwrap_or_else(|error| {
                     say::error(&error);
                     false
                 });
@@ -101,8 +114,8 @@ impl Tests<'_> {
         }
     }
 
-    fn again(self, failure: &Failure, state: &mut State) -> Result<bool> {
-        let ran = Ran::of(&mut self.command(&failure.program, &failure.tests))?;
+    fn again(self, failure: &Failure, state: &mut State, run: &Run) -> Result<bool> {
+        let ran = Ran::of(&mut self.command(&failure.program, &failure.tests, run)?)?;
         say::ended(&format!("again: {}", failure.name()), &ran.verdict(), ran.taken);
         if !failure.is_over(&ran) {
             say::relay(&ran.written());
@@ -113,25 +126,27 @@ impl Tests<'_> {
         Ok(true)
     }
 
-    /// Returns the command that runs the named tests of a program, or all selected tests if `tests` is empty.
-    fn command(self, program: &TestProgram, tests: &[String]) -> Command {
+    /// Returns the command that runs the named tests of a program, or all selected tests if `tests` is empty. The program that boots
+    /// reads its tests from the directory of the run.
+    fn command(self, program: &TestProgram, tests: &[String], run: &Run) -> Result<Command> {
         let mut command = program.command();
         command.env(Artefacts::BUILT, "1").env("INSTA_UPDATE", "no");
+        command.env(promises::MEASURED, self.workspace.target(promises::MEASURED_FILE));
         for variable in WEAKENING {
             command.env_remove(variable);
         }
         if program.boots() {
-            command.env("RUST_TEST_THREADS", BOOTING);
-            command.env(Artefacts::BOOT_TIMES, longest::file(self.workspace));
+            run.choose(if tests.is_empty() { &self.boots.tests } else { tests })?;
+            command.env(boots::RUN, run.folder());
+            return Ok(command);
         }
         if self.all {
-            let only = self.passed_before && tests.is_empty();
-            command.arg(if only { "--ignored" } else { "--include-ignored" });
+            command.arg("--include-ignored");
         }
         if !tests.is_empty() {
             command.arg("--exact").args(tests);
         }
-        command
+        Ok(command)
     }
 }
 
@@ -140,7 +155,7 @@ impl State {
     ///
     /// # Errors
     /// A test has failed twice.
-    fn summary(self, passed_before: bool) -> Result<Vec<String>> {
+    fn summary(self, boots: &Selected) -> Result<Vec<String>> {
         if !self.failed.is_empty() {
             let (command, status) = ("the tests".to_owned(), "twice".to_owned());
             return Err(KitError::Failed { command, status, output: self.failed.join("\n") });
@@ -154,13 +169,10 @@ impl State {
             lines.extend(self.flaky.iter().map(named));
         }
         let Self { passed, ignored, .. } = self;
-        if passed_before {
-            lines.push("the others passed before, on this commit".to_owned());
-        }
-        lines.push(match ignored {
+        lines.push(match ignored + boots.left_out {
             0 => format!("{passed} tests passed"),
-            _ => format!(
-                "{passed} tests passed; left out: {ignored}, which `cargo xtask test --all` runs"
+            left => format!(
+                "{passed} tests passed; left out: {left}, which `cargo xtask test --all` runs"
             ),
         });
         Ok(lines)
@@ -175,29 +187,40 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 mod tests {
     use super::*;
 
+    fn selected(left_out: usize) -> Selected {
+        Selected { tests: vec!["hello::a".to_owned(), "jail::b".to_owned()], left_out }
+    }
+
     #[test]
-    fn no_variable_weakens_a_test() {
-        let tests = Tests { workspace: &Workspace::find(), all: false, passed_before: false };
-        let command = tests.command(&TestProgram::named("a --lib"), &[]);
+    fn no_variable_weakens_a_test_and_boots_are_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let cache = Cache::at(directory.path().join("cache"));
+        let run = Run::begin(&directory.path().join("run"), &cache, None).unwrap();
+        let (workspace, boots) = (&Workspace::find(), &selected(1));
+        let tests = Tests { workspace, boots, all: false, fresh: false };
+        let command = tests.command(&TestProgram::named("a --lib"), &[], &run).unwrap();
         let removed = |name: &&str| command.get_envs().any(|it| it == (name.as_ref(), None));
         assert!(WEAKENING.iter().all(removed));
+        assert_eq!(command.get_args().count(), 0);
+        tests.command(&TestProgram::named("boxbuild-tests --test boot"), &[], &run).unwrap();
+        assert_eq!(run.chosen().unwrap().into_iter().collect::<Vec<_>>(), boots.tests);
     }
 
     #[test]
     fn a_run_without_failure_has_the_numbers_of_tests() {
         let state = State { passed: 7, ..State::default() };
-        assert_eq!(state.summary(false).unwrap(), ["7 tests passed"]);
+        assert_eq!(state.summary(&selected(0)).unwrap(), ["7 tests passed"]);
         let flaky = vec![Flaky { name: "a --lib b".into(), outputs: "target/flaky/b".into() }];
-        let lines =
-            State { passed: 7, ignored: 2, flaky, ..State::default() }.summary(false).unwrap();
-        let last = "7 tests passed; left out: 2, which `cargo xtask test --all` runs";
+        let state = State { passed: 7, ignored: 2, flaky, ..State::default() };
+        let lines = state.summary(&selected(3)).unwrap();
+        let last = "7 tests passed; left out: 5, which `cargo xtask test --all` runs";
         assert_eq!(lines[1..], ["    a --lib b (target/flaky/b)", last]);
     }
 
     #[test]
     fn what_failed_twice_is_repeated_by_a_command() {
         let state = State { failed: vec!["cargo test -p a --lib".into()], ..State::default() };
-        let error = state.summary(false).unwrap_err().to_string();
+        let error = state.summary(&selected(0)).unwrap_err().to_string();
         assert_eq!(error, "the tests failed (twice):\ncargo test -p a --lib");
     }
 }
