@@ -123,7 +123,7 @@ promises! {
         "the same, as a multiple of `msb load` of both images";
 
     /// The memory of the host that an idle box takes in addition to its workload.
-    IDLE_MEMORY = AtMost 46.0 "MiB",
+    IDLE_MEMORY = AtMost 51.0 "MiB",
         "tests/boot/cost.rs::an_idle_box_takes_little_memory",
         "memory of the host for examples/hello while its agent waits, all processes together, beyond that of its components";
     /// The peak memory of a build.
