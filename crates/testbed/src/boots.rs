@@ -139,8 +139,10 @@ pub struct Run {
 }
 
 impl Run {
-    /// Begins a run in a directory, whose old content is removed. Waits for the end of another run there. `chooses` selects the found results that are made again, for
-    /// example the commit. `None` if no result may be taken from the cache.
+    /// Begins a run in a directory, whose old content is removed. Waits for the end of another run there, even one of this process.
+    ///
+    /// `chooses` is any text, for example the commit, and selects the found results that are made again. If it is `None`, no result is
+    /// taken from the cache, and none is added.
     ///
     /// # Errors
     /// The directory cannot be written.
