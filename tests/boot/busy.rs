@@ -90,7 +90,7 @@ const IN_A_SHARE: [(&str, &str, &str); 4] = [
     ),
     (
         "share-venv",
-        // Installing pip into the venv would take four minutes of CPU time. tests/boot/clients.rs tests pip.
+        // Installing pip into the venv would take four minutes of CPU time. tests/boot/clients tests pip.
         "python3 -m venv --without-pip /w/venv && /w/venv/bin/python -c 'import sys; print(sys.prefix)'",
         "/w/venv\n",
     ),
@@ -135,7 +135,7 @@ pub(crate) static BUSY: LazyLock<Busy> = LazyLock::new(|| {
         .step_within(100, "verify", "boxlaunch verify /workload")
         .step("share", "mkdir /tmp/w && chown 1000:1000 /tmp/w")
         // In one box, because each start of a box of this size takes half a minute of real time.
-        .run_all_within(600, "all", "-v /tmp/w:/w:rw /workload", &scripts)
+        .run_all(600, "all", "run --json -v /tmp/w:/w:rw /workload", &scripts)
         .script(20, "owners", "stat -c %u /tmp/w/* /tmp/w/*/* | sort -u; ls /tmp/w; rm -r /tmp/w");
     let host = tools.host.clone().memory(3072).disk(&bundle, "/workload");
     let (steps, files) = Project::steps(scenario).start_for_files(&project.on(host));

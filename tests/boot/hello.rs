@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::sync::LazyLock;
 
 use box_contract::manifest::KERNEL_TYPE;
@@ -39,8 +40,9 @@ const ESCAPE: &str = "mknod /tmp/vda b 254 0; head -c 1 /tmp/vda; \
 const SWAP: &str = "rm /dev/null && ln -s /proc/1/mem /dev/null; readlink /dev/null; \
     head -c 1 /proc/1/mem; wget -qO- http://127.0.0.1:4088/health";
 
-/// The results, made by the first test that uses them. If this start fails, the other tests fail at once.
-static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
+/// The results, and the report of `boxlaunch verify` about the box, made by the first test that uses them. If this start fails, the
+/// other tests fail at once.
+static STARTED: LazyLock<(BTreeMap<String, Step>, Value)> = LazyLock::new(|| {
     let tools = tools();
     let dir = tempfile::tempdir().unwrap();
     let boxfile = hello_checkout(dir.path());
@@ -60,33 +62,38 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let host =
         tools.host.clone().file(&hello, "/hello").file(&strict, "/strict").file(&sick, "/sick");
     let host = host.file(kernel, "/kernel").file(&late, "/late");
-    Scenario::default()
-        .run("first", "/hello", "true")
+    let mut verify = Command::new(&tools.programs.boxlaunch);
+    verify.args(["verify", "--json"]).arg(&hello).env("BOXLAUNCH_STATE", dir.path().join("state"));
+    let verified = serde_json::from_slice(&verify.output().unwrap().stdout).unwrap();
+    let steps = Scenario::default()
+        .run("first", "/hello", "exit 7")
         .step("doctor", "boxlaunch doctor --json")
-        .step("verify", "boxlaunch verify --json /hello")
-        .step("verify-strict", "boxlaunch verify /strict")
         .step("floor", "boxlaunch floor /kernel 1 256")
         .run_all(
+            15,
             "inside",
-            "/hello",
-            &[("look", LOOK), ("mount", MOUNT), ("escape", ESCAPE), ("swap", SWAP)],
+            "run --json /hello",
+            &[
+                ("look", LOOK),
+                ("mount", MOUNT),
+                ("escape", ESCAPE),
+                ("too-many", TOO_MANY),
+                ("too-much", TOO_MUCH),
+                ("swap", SWAP),
+            ],
         )
-        .run("status", "/hello", "exit 7")
-        .step("killed", "boxlaunch run /hello -- sh -c 'kill -9 $$'")
-        .step("missing", "boxlaunch run /hello -- /no/such/program")
-        .run("too-many", "/hello", TOO_MANY)
-        .run("too-much", "/hello", TOO_MUCH)
         .step("mount-on-host", &format!("sh -c '{MOUNT}; umount /root'"))
         .step("sick", "boxlaunch run --budget off --startup-timeout 2 /sick -- echo ran")
         .run("never", "/sick", "echo ran")
         .run("over-budget", "/strict", "echo ran")
         .step("reported", "boxlaunch run --budget report /strict -- echo ran")
-        .step("late", "boxlaunch run -q --budget off /late -- echo ran")
-        .start(&host)
+        .step("late", "boxlaunch run -q --budget off /late -- sh -c 'echo ran; kill -9 $$'")
+        .start(&host);
+    (steps, verified)
 });
 
 fn step(name: &str) -> &'static Step {
-    &STEPS[name]
+    &STARTED.0[name]
 }
 
 /// Returns the result of one of the commands of the step `inside`.
@@ -104,13 +111,9 @@ fn report(name: &str, status: i32) -> Value {
     report
 }
 
-fn stdout(report: &Value) -> &str {
-    report["command"]["stdout"].as_str().unwrap()
-}
-
 fn init_starts_without_standard_streams() {
     let step = step("late");
-    assert_eq!((step.status, step.stdout.as_str()), (0, "ran\n"), "{step:?}");
+    assert_eq!((step.status, step.stdout.as_str()), (128 + 9, "ran\n"), "{step:?}");
 }
 
 fn the_agent_becomes_ready_and_a_command_sees_its_root_and_host_name() {
@@ -131,7 +134,7 @@ fn the_agent_becomes_ready_and_a_command_sees_its_root_and_host_name() {
 }
 
 fn a_test_guest_finds_that_kvm_works() {
-    let (first, again) = (report("first", 0), step("doctor"));
+    let (first, again) = (report("first", 7), step("doctor"));
     assert_eq!((again.status, again.stderr.as_str()), (0, ""), "{again:?}");
     let doctor = again.json();
     assert_fits("doctor", &doctor);
@@ -145,24 +148,22 @@ fn a_test_guest_finds_that_kvm_works() {
 }
 
 fn exit_statuses_arrive() {
-    assert_eq!(report("status", 7)["command"]["status"], 7);
-    assert_eq!(step("killed").status, 128 + 9, "{:?}", step("killed"));
-    assert_eq!(step("missing").status, 127, "{:?}", step("missing"));
+    assert_eq!(report("first", 7)["command"]["status"], 7);
+    assert_eq!(step("late").status, 128 + 9, "{:?}", step("late"));
 }
 
 fn the_process_limit_stops_a_component_but_not_the_agent() {
-    let report = report("too-many", 0);
-    let started = stdout(&report).lines().filter(|line| line.parse::<u32>().is_ok()).count();
+    let Step { stdout, .. } = inside("too-many");
+    let started = stdout.lines().filter(|line| line.parse::<u32>().is_ok()).count();
     assert!((8..32).contains(&started), "{started} processes were started");
-    assert!(stdout(&report).contains("status 2"), "the shell could not fork: {report}");
-    assert!(stdout(&report).contains("HEALTHY"), "{report}");
+    assert!(stdout.contains("status 2"), "the shell could not fork: {stdout}");
+    assert!(stdout.contains("HEALTHY"), "{stdout}");
 }
 
 fn the_memory_limit_stops_a_component_but_not_the_agent() {
-    let report = report("too-much", 0);
-    assert!(stdout(&report).contains("status 137"), "{report}");
-    assert_eq!(report["command"]["oom_killed"], true);
-    assert!(stdout(&report).contains("HEALTHY"), "{report}");
+    let Step { stdout, .. } = inside("too-much");
+    assert!(stdout.contains("status 137") && stdout.contains("HEALTHY"), "{stdout}");
+    assert_eq!(report("inside", 0)["command"]["oom_killed"], true);
 }
 
 fn an_agent_that_fails_its_health_check_is_never_ready() {
@@ -243,18 +244,17 @@ fn the_phases_keep_what_is_promised() {
 }
 
 fn an_impossible_budget_stops_the_box_with_a_table() {
-    let step = step("over-budget");
+    let (step, reported) = (step("over-budget"), step("reported"));
     assert_eq!(step.status, 4, "{step:?}");
     assert!(!step.stdout.contains("ran"), "the command must not run: {step:?}");
     assert_eq!(step.json()["errors"][0]["code"], "over-budget");
     assert!(step.stderr.contains("total") && step.stderr.contains("1 ms"), "{step:?}");
-    let step = &STEPS["reported"];
-    assert_eq!((step.status, step.stdout.as_str()), (0, "ran\n"), "{step:?}");
-    assert!(step.stderr.contains("over by"), "{step:?}");
+    assert_eq!((reported.status, reported.stdout.as_str()), (0, "ran\n"), "{reported:?}");
+    assert!(reported.stderr.contains("over by"), "{reported:?}");
 }
 
 fn the_first_start_of_a_box_is_within_its_budget_and_reports_the_hashing() {
-    let report = report("first", 0);
+    let report = report("first", 7);
     assert_eq!((&report["verified"], &report["within_budget"]), (&"hashed".into(), &true.into()));
     let verify = report["verify_ms"].as_f64().unwrap();
     let vmm = report["phases_ms"]["vmm"].as_f64().unwrap();
@@ -281,10 +281,8 @@ fn an_agent_that_never_gets_ready_is_stopped_when_the_budget_is_used_up() {
 }
 
 fn verifying_names_every_blob() {
-    let step = step("verify");
-    assert_eq!(step.status, 0, "{step:?}");
-    let report = step.json();
-    assert_eq!(report["ok"], true, "{step:?}");
+    let report = &STARTED.1;
+    assert_eq!(report["ok"], true, "{report}");
     let blobs = report["blobs"].as_array().unwrap();
     let names: Vec<_> = blobs.iter().map(|blob| blob["name"].as_str().unwrap()).collect();
     println!("{names:?}");

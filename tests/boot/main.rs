@@ -17,14 +17,11 @@ mod attacks;
 mod autostart;
 mod budget;
 mod busy;
-mod calls;
-mod capabilities;
 mod clients;
 mod codex;
 mod commands;
 mod components;
 mod container;
-mod copy;
 mod cost;
 mod debian;
 mod declared;
@@ -41,8 +38,6 @@ mod known_agents;
 mod krunfw;
 mod language;
 mod left;
-mod listing;
-mod logs;
 mod mcp;
 mod merged;
 mod network;
@@ -74,7 +69,6 @@ mod update;
 mod validator;
 mod volumes;
 mod watched;
-mod working;
 
 use std::process::ExitCode;
 
@@ -114,12 +108,12 @@ const MODULES: &[Module] = &[
     module("budget", GATE, LONG, budget::TESTS),
     module("busy", part(4), LONG, busy::TESTS),
     module("busy::left", part(4), LONG, left::TESTS),
-    module("calls", part(3), LONG, calls::TESTS),
-    module("capabilities", part(3), LONG, capabilities::TESTS),
     module("clients", part(1), LONG, clients::TESTS),
+    module("clients::working", part(3), LONG, clients::working::TESTS),
     module("commands", part(3), LONG, commands::TESTS),
+    module("commands::calls", part(3), LONG, commands::calls::TESTS),
+    module("commands::capabilities", part(3), LONG, commands::capabilities::TESTS),
     module("components", GATE, SHORT, components::TESTS),
-    module("copy", GATE, SHORT, copy::TESTS),
     module("cost", GATE, LONG, cost::TESTS),
     module("debian", GATE, LONG, debian::TESTS),
     module("declared", part(4), SHORT, declared::TESTS),
@@ -128,6 +122,9 @@ const MODULES: &[Module] = &[
     module("environment", part(2), SHORT, environment::TESTS),
     module("erofs", GATE, SHORT, erofs::TESTS),
     module("files", GATE, SHORT, files::TESTS),
+    module("files::copy", GATE, SHORT, files::copy::TESTS),
+    module("files::listing", GATE, SHORT, files::listing::TESTS),
+    module("files::logs", GATE, SHORT, files::logs::TESTS),
     module("fleet", part(4), LONG, fleet::TESTS),
     module("hello", GATE, SHORT, hello::TESTS),
     module("hello", GATE, LONG, hello::MEASURED),
@@ -137,8 +134,6 @@ const MODULES: &[Module] = &[
     module("known_agents::codex", part(1), SHORT, codex::TESTS),
     module("krunfw", GATE, LONG, krunfw::TESTS),
     module("language", GATE, SHORT, language::TESTS),
-    module("listing", GATE, SHORT, listing::TESTS),
-    module("logs", GATE, SHORT, logs::TESTS),
     module("mcp", GATE, SHORT, mcp::TESTS),
     module("merged", GATE, SHORT, merged::TESTS),
     module("network", GATE, LONG, network::TESTS),
@@ -166,7 +161,6 @@ const MODULES: &[Module] = &[
     module("volumes", part(2), SHORT, volumes::TESTS),
     module("volumes::kills", part(2), LONG, volumes::kills::TESTS),
     module("watched", part(2), SHORT, watched::TESTS),
-    module("working", part(3), LONG, working::TESTS),
 ];
 
 fn main() -> ExitCode {

@@ -36,27 +36,24 @@ until_ failing 'ended with 3'
 boxlaunch inspect --json failing >/out/failing.json; boxlaunch logs failing
 timeout 1 boxlaunch events --since 600s | cut -d' ' -f2- | sed 's/sha256:[0-9a-f]*/N/'
 "#;
-/// A box that waits for its next start is stopped, and one that runs is stopped and killed: none comes back.
+/// A box that waits for its next start is stopped, and one that runs is killed: none comes back.
 const STOPPED: &str = r#"
 boxlaunch run -q -d --name waiting --restart on-failure /failing; until_ waiting 'starting again'
 boxlaunch stop waiting; boxlaunch ps -a | grep -o 'waiting .* ended with 3'  | cut -d' ' -f1
-for name in stopped killed; do boxlaunch run -q -d --name $name --restart unhealthy /healthy; done
-boxlaunch stop stopped; boxlaunch kill killed; sleep 3; boxlaunch ps -n
+boxlaunch run -q -d --name killed --restart unhealthy /healthy; boxlaunch kill killed; sleep 3; boxlaunch ps -n
 "#;
-/// The check of the agent fails once its server has gone.
+/// The check of the agent fails once its server has gone. The box that was started again does not come back when it is stopped.
 const SICK: &str = r#"
 boxlaunch run -q -d --name sick -p 8081:4088 --restart unhealthy --health-interval 1 /healthy
 boxlaunch exec sick killall httpd; until_ sick ', 1 restart'; wget -qO- http://127.0.0.1:8081/
-boxlaunch inspect --json sick >/out/sick.json; boxlaunch stop sick
+boxlaunch inspect --json sick >/out/sick.json; boxlaunch stop sick; sleep 3; boxlaunch ps -n
 "#;
 /// A box that nobody uses ends by itself. A client that is attached uses it.
 const IDLE: &str = r#"
-for name in idle used; do boxlaunch run -q -d --name $name --idle 3s --grace 1 /healthy; done
-boxlaunch attach used >/dev/null 2>&1 & client=$!
-until_ idle 'ended\|stopped'; sleep 2; boxlaunch ps -n
+boxlaunch run -q -d --name idle --idle 3s --grace 1 /healthy; boxlaunch attach idle >/dev/null 2>&1 & client=$!
+sleep 6; boxlaunch ps -n; kill $client; until_ idle 'ended\|stopped'; echo "runs: $(boxlaunch ps -n)"
 boxlaunch ps -a | grep '^idle' | grep -o 'stopped .*' | sed 's/[0-9]* second.* ago/N seconds ago/'
 boxlaunch inspect --json idle | grep -o '"stopped_by":"idle"'
-kill $client; until_ used 'ended\|stopped'; echo "runs: $(boxlaunch ps -n)"
 "#;
 /// While a box waits for its restart, a share has become a link to a directory that it may not see.
 const LED_AWAY: &str = r#"
@@ -64,11 +61,6 @@ mkdir -p /tmp/led/project/notes /tmp/led/keys
 boxlaunch run -q -d --name led -v /tmp/led/project:/w:rw -v /tmp/led/project/notes:/notes --restart on-failure /failing
 boxlaunch exec led -- sh -c 'rmdir /w/notes; ln -s ../keys /w/notes'
 until_ led 'failed'; boxlaunch ps -n; boxlaunch inspect led | grep -o 'would see /tmp/led/keys of this host at /notes'
-"#;
-/// What would not be applied is refused.
-const REFUSED: &str = r#"
-boxlaunch run --restart on-failure /healthy 2>&1; boxlaunch run -d --restart always /healthy 2>&1 | head -n 1
-boxlaunch run -d --restart on-failure --health-interval 3 /healthy 2>&1
 "#;
 
 fn a_box_that_fails_is_started_again_until_somebody_stops_it() {
@@ -89,7 +81,6 @@ fn a_box_that_fails_is_started_again_until_somebody_stops_it() {
         ("sick", SICK),
         ("idle", IDLE),
         ("led-away", LED_AWAY),
-        ("refused", REFUSED),
     ];
     let scenario = scripts.into_iter().fold(Scenario::default(), |scenario, (name, script)| {
         scenario.script(UNHURRIED, name, &format!("{WAIT}{script}"))
@@ -97,16 +88,15 @@ fn a_box_that_fails_is_started_again_until_somebody_stops_it() {
     let (steps, files) = scenario.start_for_files(&host);
     let record = |name: &str| -> Value { serde_json::from_slice(&files[Path::new(name)]).unwrap() };
     let restarted = |name: &str| record(name)["restarted"].clone();
-    for name in ["failing", "stopped", "sick", "refused"] {
+    for name in ["failing", "stopped", "sick"] {
         insta::assert_snapshot!(name, steps[name].stdout);
     }
     insta::assert_snapshot!(steps["idle"].stdout, @r#"
     idle
-    used
-    used
+    idle
+    runs: 
     stopped N seconds ago: nobody used it
     "stopped_by":"idle"
-    runs: 
     "#);
     insta::assert_snapshot!(steps["led-away"].stdout, @"
     led

@@ -162,7 +162,7 @@ impl Step {
     /// Returns the results of the commands of [`Scenario::run_all`], by their names.
     pub(crate) fn parts(&self) -> BTreeMap<String, Self> {
         let report = self.json();
-        let text = report["command"]["stdout"].as_str().unwrap();
+        let text = report.get("command").unwrap_or(&report)["stdout"].as_str().unwrap();
         let part = |text: &str| {
             let [name, status, stdout, stderr] = text.split('\x1f').collect::<Vec<_>>()[..] else {
                 panic!("half a result: {text:?}");
@@ -172,6 +172,24 @@ impl Step {
         };
         text.split('\x1e').skip(1).map(part).collect()
     }
+}
+
+/// Adds boxes of a module, which are built in the directory, to a virtual host, and its commands to a scenario.
+pub(crate) type Part = fn(&Path, Scenario, VirtualHost) -> (Scenario, VirtualHost);
+
+/// The results of commands, and the files that they left in `/out`.
+pub(crate) type Ran = (BTreeMap<String, Step>, BTreeMap<PathBuf, Vec<u8>>);
+
+/// Starts the virtual host once for several parts.
+pub(crate) fn together(parts: &[Part]) -> Ran {
+    let dir = tempfile::tempdir().unwrap();
+    let begun = (Scenario::default(), tools().host.clone());
+    let (scenario, host) = parts.iter().enumerate().fold(begun, |(scenario, host), (i, part)| {
+        let own = dir.path().join(i.to_string());
+        fs::create_dir(&own).unwrap();
+        part(&own, scenario, host)
+    });
+    scenario.start_for_files(&host)
 }
 
 /// Runs commands on a virtual host. Takes their result from the cache if they ran there before with the same inputs, except
@@ -199,10 +217,10 @@ fn test() -> String {
     thread::current().name().unwrap_or_default().to_owned()
 }
 
-/// Returns the shell line that runs a command in the business component of a box, and prints the report.
-fn run(bundle: &str, command: &str) -> String {
+/// Returns the shell line that runs a command in a box, which `boxlaunch SUBCOMMAND` starts or enters, and prints the report.
+fn run(subcommand: &str, command: &str) -> String {
     let quoted = command.replace('\'', "'\\''");
-    format!("boxlaunch run --json {bundle} -- /bin/sh -c '{quoted}'")
+    format!("boxlaunch {subcommand} -- /bin/sh -c '{quoted}'")
 }
 
 impl Scenario {
@@ -230,21 +248,15 @@ impl Scenario {
 
     /// Adds `boxlaunch run --json` with a command for the business component of a box.
     pub(crate) fn run(self, name: &str, bundle: &str, command: &str) -> Self {
-        self.step(name, &run(bundle, command))
+        self.step(name, &run(&format!("run --json {bundle}"), command))
     }
 
-    /// Adds `boxlaunch run --json` with several commands for the business component of a box, which run one after the other.
-    /// [`Step::parts`] returns the result of each.
-    pub(crate) fn run_all(self, name: &str, bundle: &str, commands: &[(&str, &str)]) -> Self {
-        self.run_all_within(5, name, bundle, commands)
-    }
-
-    /// Like [`Self::run_all`], with a limit of `seconds` of virtual time for all commands together.
-    pub(crate) fn run_all_within(
+    /// Adds `boxlaunch SUBCOMMAND`, such as `run --json /hello`, with several commands, which run one after the other. `seconds` of virtual time are the limit for all together. [`Step::parts`] returns the result of each.
+    pub(crate) fn run_all(
         self,
         seconds: u32,
         name: &str,
-        bundle: &str,
+        subcommand: &str,
         commands: &[(&str, &str)],
     ) -> Self {
         let part = |(part, command): &(&str, &str)| {
@@ -254,7 +266,7 @@ impl Scenario {
             )
         };
         let commands: String = commands.iter().map(part).collect();
-        self.step_within(seconds, name, &run(bundle, &commands))
+        self.step_within(seconds, name, &run(subcommand, &commands))
     }
 
     /// Runs the commands in every run of the tests, even if they ran before with the same inputs: what protects the host is never
@@ -269,10 +281,7 @@ impl Scenario {
     }
 
     /// Like [`Self::start`], and also returns the files that the commands left in `/out`, by their path below it.
-    pub(crate) fn start_for_files(
-        self,
-        host: &VirtualHost,
-    ) -> (BTreeMap<String, Step>, BTreeMap<PathBuf, Vec<u8>>) {
+    pub(crate) fn start_for_files(self, host: &VirtualHost) -> Ran {
         let commands = [["sh", "-c", &self.script].map(str::to_owned).to_vec()];
         let output = run_on(host, &commands, self.anew);
         let text = |name: String| {

@@ -25,7 +25,7 @@ const DECLARED: &str = "share \"own\" guest=\"/run/own.sock\" component=\"busine
 /// direction.
 const SOCKETS: &str = r#"
 exec 2>&1; serve() { peers --serve-socket /$1.sock >/dev/null & eval $1=$!; until [ -S /$1.sock ]; do sleep 0.1; done; }
-serve echo; serve own; serve docker
+serve echo; serve own
 boxlaunch run -d --name one -v /echo.sock:/deep/echo.sock --share own=/own.sock /sockets 2>&1 | grep -v verified
 inside() { boxlaunch exec --in "$@"; }
 inside agent one -- sh -c 'echo of the agent | /peers --socket /deep/echo.sock; ls -l /deep/echo.sock | cut -c1-10; test -S /run/own.sock || echo not its own'
@@ -37,32 +37,30 @@ boxlaunch stop one; boxlaunch start one 2>/dev/null; inside agent one -- sh -c '
 boxlaunch inspect one | grep directories
 of_run=$(grep -o '/.*boxlaunch-[0-9a-f]*/[^/]*$' /proc/net/unix | head -n 1)
 run() { boxlaunch run -q --share own=/own.sock "$@" /sockets -- true; }
-run -v $of_run:/x 2>&1 | sed 's/boxlaunch-[0-9a-f]*/boxlaunch-RUN/g'; run -v /echo.sock:/x:rw
-run -v /docker.sock:/x; boxlaunch rm -f one; kill $echo $own $docker
+run -v $of_run:/x 2>&1 | sed 's/boxlaunch-[0-9a-f]*/boxlaunch-RUN/g'; run -v /echo.sock:/x:rw; boxlaunch rm -f one; kill $echo $own
 "#;
 
-/// Uses the API of the page from a box without a network device, and searches for the credential in the memory of the VM.
+/// Uses the API of the page from a box without a network device, and searches for the credential in the memory of the VM. The box is the
+/// one that the page has stopped.
 const SERVICES: &str = r#"
 exec 2>&1; printf %s $KEY >/tmp/key; boxlaunch inspect /services | grep -E '(service|secret) '
 boxlaunch run -q --secret MODEL_KEY=file:/tmp/key /services -- true; boxlaunch run -q --secret MODEL_KEY=file:/tmp/key --network-local 10.0.0.1 /services -- true
-start() { boxlaunch run -q -d --name "$1" --secret MODEL_KEY=file:/tmp/key "$2" "$3" /services; }; start api --network-local 127.0.0.1:8443
+start() { boxlaunch run -q -d --name "$1" --secret MODEL_KEY=file:/tmp/key "$2" "$3" /services; }; cd /tmp/page; boxlaunch start agent 2>/dev/null
 inside() { boxlaunch exec --in "$@"; }
-inside agent api -- sh -c 'wget -qO- --header "Authorization: Bearer own" --header "X-Own: 1" $MODEL_URL/echo | tr -d "\r" | grep -v "^user\|^$" | sort; wget -qO- --post-data=hello $MODEL_URL/messages/count?a=b; echo
+inside agent agent -- sh -c 'wget -qO- --header "Authorization: Bearer own" --header "X-Own: 1" $MODEL_URL/echo | tr -d "\r" | grep -v "^user\|^$" | sort; wget -qO- --post-data=hello $MODEL_URL/messages/count?a=b; echo
 for path in /files /echo/../files /echo%2f..%2ffiles //echo; do wget -qO- "$MODEL_URL$path" 2>&1; done; ls /sys/class/net; env | grep -c c4n4ry'
-inside business api -- sh -c 'echo url $MODEL_URL; nc -w 1 198.18.0.1 8101 </dev/null || echo not the service of business'
-vmm=$(boxlaunch inspect --json api | sed 's/.*"vmm":\([0-9]*\),"protocol.*/\1/'); peers --search $vmm sk-c4n4ry1 MODEL_URL
-boxlaunch network api; (timeout 2 boxlaunch events --since 100s | cut -d' ' -f2- | grep connection | sed 's/[0-9]* bytes/N bytes/; s/[0-9]* received/N received/') 2>/dev/null
-boxlaunch stop api; boxlaunch start api 2>/dev/null; inside agent api -- sh -c 'wget -qO- --post-data=again $MODEL_URL/messages'; echo; boxlaunch rm -f api
+inside business agent -- sh -c 'echo url $MODEL_URL; nc -w 1 198.18.0.1 8101 </dev/null || echo not the service of business'
+vmm=$(boxlaunch inspect --json agent | sed 's/.*"vmm":\([0-9]*\),"protocol.*/\1/'); peers --search $vmm sk-c4n4ry1 MODEL_URL
+boxlaunch network agent; (timeout 2 boxlaunch events --since 100s | cut -d' ' -f2- | grep connection | sed 's/[0-9]* bytes/N bytes/; s/[0-9]* received/N received/') 2>/dev/null
 start none --network none; inside agent none -- sh -c 'wget -qO- $MODEL_URL/echo'; boxlaunch rm -f none
 unset SSL_CERT_FILE; start untrusted --network-local 127.0.0.1; inside agent untrusted -- sh -c 'wget -qO- $MODEL_URL/echo'; boxlaunch network untrusted | tail -n 1; boxlaunch rm -f untrusted
 printf short >/tmp/key; start short --network-local 127.0.0.1; sed 's/Bearer.*//' /tmp/api.log
 "#;
 
-/// Uses the API of the page by files alone. `get` prints an answer and removes it.
+/// Uses the API of the page by files alone, in the same box. `get` prints an answer and removes it.
 const FILES: &str = r#"
-exec 2>&1; printf %s $KEY >/tmp/key; boxlaunch run -q -d --name files --secret MODEL_KEY=file:/tmp/key --network-local 127.0.0.1:8443 /services
-inside() { boxlaunch exec --in "$@"; }
-inside agent files -- sh -c '
+exec 2>&1; inside() { boxlaunch exec --in "$@"; }
+inside agent agent -- sh -c '
 cd /cap/http/model; get() { until [ -e responses/$1 ]; do sleep 0.1; done; tr -d "\r" <responses/$1; rm responses/$1; }; body() { sed "1,/^$/d"; }
 touch /cap/http/x 2>/dev/null || echo only in requests
 printf "GET /echo\nauthorization: own\nx-own: 1\n" >requests/1; get 1 | grep -E "^(200|authorization|x-own)" | sort
@@ -74,24 +72,24 @@ mkfifo requests/6; : <>requests/6; get 6 | tail -n 1
 { printf "POST /messages\n\n"; head -c 1500000 /dev/zero | tr "\0" x; } >requests/.7; mv requests/.7 requests/7; get 7 | head -n 1
 printf "POST /messages/stream\n" >requests/8; until grep -q one responses/.8.part 2>/dev/null || [ -e responses/8 ]; do sleep 0.1; done
 printf "POST /messages\n\nmeanwhile\n" >requests/9; get 9 | body; [ -e responses/8 ] || echo not yet; get 8 | body; ls -A requests responses | grep -c "[0-9]"'
-inside business files -- sh -c 'ls /cap 2>/dev/null || echo no files'; boxlaunch stop files; boxlaunch rm files
+inside business agent -- sh -c 'ls /cap 2>/dev/null || echo no files'; boxlaunch stop agent; boxlaunch rm agent files
 "#;
 
-/// Signs with the key of an SSH agent, which begins again elsewhere while the box is stopped.
+/// Signs with the key of an SSH agent, which begins again elsewhere while the box of the page is stopped. The socket of a program that
+/// starts others is shared with a warning.
 const SSH: &str = r#"
 exec 2>&1; serve() { peers --serve-agent $1 >>/tmp/agent.log & agent=$!; until [ -S $1 ]; do sleep 0.1; done; export SSH_AUTH_SOCK=$1; }
 boxlaunch inspect /ssh | grep -E '^ +ssh-agent '
 boxlaunch run -q /ssh -- true; boxlaunch run -q --ssh-agent /ssh -- true; SSH_AUTH_SOCK=/none boxlaunch run -q --ssh-agent /ssh -- true
-serve /one.sock; boxlaunch run -d --name keys --ssh-agent /ssh 2>&1 | grep -v verified
+cd /tmp/page; export SSH_AUTH_SOCK=/one.sock; boxlaunch start work; serve /two.sock; boxlaunch start work 2>&1 | grep -v verified
 inside() { boxlaunch exec --in "$@"; }
-inside agent keys -- sh -c 'echo $SSH_AUTH_SOCK; ls -l $SSH_AUTH_SOCK | cut -c1-10; /peers --ask-agent; ls /sys/class/net'
-inside business keys -- sh -c 'echo "business has [$SSH_AUTH_SOCK]"; test -S /run/ssh-agent.sock || echo no socket'
-boxlaunch network keys; boxlaunch network --json keys | grep -o '"ssh_agent":{[^}]*}'
-(timeout 2 boxlaunch events --since 100s | cut -d' ' -f2- | grep 'connection keys') 2>/dev/null
-boxlaunch stop keys; kill $agent; wait $agent; rm /one.sock; boxlaunch start keys; serve /two.sock
-boxlaunch start keys 2>/dev/null; inside agent keys -- /peers --ask-agent | sed -n 1p; boxlaunch inspect keys | grep directories
-boxlaunch rm -f keys; boxlaunch run -q --ssh-agent=none --in agent /ssh -- sh -c 'test -S $SSH_AUTH_SOCK || echo no agent'
-kill $agent; sort /tmp/agent.log | uniq -c
+inside agent work -- sh -c 'echo $SSH_AUTH_SOCK; ls -l $SSH_AUTH_SOCK | cut -c1-10; /peers --ask-agent; ls /sys/class/net'
+inside business work -- sh -c 'echo "business has [$SSH_AUTH_SOCK]"; test -S /run/ssh-agent.sock || echo no socket'
+boxlaunch network work; boxlaunch network --json work | grep -o '"ssh_agent":{[^}]*}'
+(timeout 2 boxlaunch events --since 100s | cut -d' ' -f2- | grep 'connection work') 2>/dev/null; boxlaunch inspect work | grep directories
+peers --serve-socket /docker.sock >/dev/null & docker=$!; until [ -S /docker.sock ]; do sleep 0.1; done
+boxlaunch rm -f work; boxlaunch run -q --ssh-agent=none -v /docker.sock:/x --in agent /ssh -- sh -c 'test -S $SSH_AUTH_SOCK || echo no agent'
+kill $agent $docker; sort /tmp/agent.log | uniq -c
 "#;
 
 static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
@@ -118,11 +116,11 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let agent_page = page::script(AGENT_PAGE, &format!("{AGENT}\nln -s /ssh work.box"));
     Scenario::default()
         .script(UNHURRIED, "sockets", SOCKETS)
+        .script(UNHURRIED, "page", &page)
         .script(UNHURRIED, "services", &format!("{API}\n{SERVICES}"))
         .script(UNHURRIED, "files", &format!("{API}\n{FILES}"))
-        .script(UNHURRIED, "page", &page)
-        .script(UNHURRIED, "ssh", SSH)
         .script(UNHURRIED, "agent-page", &agent_page)
+        .script(UNHURRIED, "ssh", SSH)
         .start(&host)
 });
 
@@ -141,7 +139,7 @@ fn a_component_uses_an_api_and_never_has_its_credential() {
 
     error: the box wants to reach what is not on the internet (loopback): service "model" to="https://127.0.0.1:8443/v1"
       = help: add `--network-local 127.0.0.1:8443` if it may reach that; `--network none` starts it without a network
-    api
+    agent
     GET /v1/echo HTTP/1.1
     accept-encoding: identity
     authorization: Bearer **********
@@ -161,20 +159,19 @@ fn a_component_uses_an_api_and_never_has_its_credential() {
     MODEL_URL: found
     network "cap-only"
     allowed although not on the internet: 127.0.0.1:8443
-    service model: 6 requests, 4 denied
+    service model: 8 requests, 5 denied
     denied so far:
-        127.0.0.1:8443: the service model does not allow GET /files; to allow it, add this to the service: allow "GET /files"
+        127.0.0.1:8443: the service model does not allow GET /files; to allow it, add this to the service: allow "GET /files", 2 times
         127.0.0.1:8443: servers could read the path in two ways: it has `;`, an empty part, `.`, `..`, or one of them or a slash as %XX, 3 times
-    connection api agent model: GET /echo, status 200 allowed, N bytes sent, N received
-    connection api agent model: POST /messages/count, status 200 allowed, N bytes sent, N received
-    connection api agent model: GET /files denied: the service model does not allow GET /files; to allow it, add this to the service: allow "GET /files"
-    connection api agent model: GET /echo/../files denied: servers could read the path in two ways: it has `;`, an empty part, `.`, `..`, or one of them or a slash as %XX
-    connection api agent model: GET /echo%2f..%2ffiles denied: servers could read the path in two ways: it has `;`, an empty part, `.`, `..`, or one of them or a slash as %XX
-    connection api agent model: GET //echo denied: servers could read the path in two ways: it has `;`, an empty part, `.`, `..`, or one of them or a slash as %XX
-    api
-    api
-    again
-    api
+    connection agent agent model: GET /echo, status 200 allowed, N bytes sent, N received
+    connection agent agent model: GET /files denied: the service model does not allow GET /files; to allow it, add this to the service: allow "GET /files"
+    connection files agent model: POST /messages, status 200 allowed, N bytes sent, N received
+    connection agent agent model: GET /echo, status 200 allowed, N bytes sent, N received
+    connection agent agent model: POST /messages/count, status 200 allowed, N bytes sent, N received
+    connection agent agent model: GET /files denied: the service model does not allow GET /files; to allow it, add this to the service: allow "GET /files"
+    connection agent agent model: GET /echo/../files denied: servers could read the path in two ways: it has `;`, an empty part, `.`, `..`, or one of them or a slash as %XX
+    connection agent agent model: GET /echo%2f..%2ffiles denied: servers could read the path in two ways: it has `;`, an empty part, `.`, `..`, or one of them or a slash as %XX
+    connection agent agent model: GET //echo denied: servers could read the path in two ways: it has `;`, an empty part, `.`, `..`, or one of them or a slash as %XX
     none
     wget: server returned error: HTTP/1.1 403 Forbidden
     none
@@ -189,13 +186,11 @@ fn a_component_uses_an_api_and_never_has_its_credential() {
     ready
     GET /v1/echo HTTP/1.1, a credential
     POST /v1/messages/count?a=b HTTP/1.1, a credential
-    POST /v1/messages HTTP/1.1, a credential
     "#);
 }
 
 fn an_agent_uses_an_api_by_files_alone() {
     insta::assert_snapshot!(STEPS["files"].stdout, @"
-    files
     only in requests
     200
     authorization: Bearer **********
@@ -217,13 +212,17 @@ fn an_agent_uses_an_api_by_files_alone() {
 
     0
     no files
-    files
+    agent
+    agent
     files
     ");
 }
 
 fn the_page_of_the_ssh_agent_shows_what_happens() {
-    assert_page(AGENT_PAGE, &STEPS["agent-page"]);
+    let step = &STEPS["agent-page"];
+    assert_page(AGENT_PAGE, step);
+    let notice = "the box can log in and sign with the keys of the SSH agent at /page.sock\n";
+    assert!(step.stderr.contains(notice), "{step:?}");
 }
 
 fn a_component_signs_with_the_keys_of_the_ssh_agent_and_cannot_remove_them() {
@@ -235,8 +234,10 @@ fn a_component_signs_with_the_keys_of_the_ssh_agent_and_cannot_remove_them() {
       = help: start an agent and give it your key: `eval $(ssh-agent); ssh-add`; or `--ssh-agent=none` starts the box without it
     error: there is no SSH agent at /none: No such file or directory (os error 2)
       = help: start an agent and give it your key: `eval $(ssh-agent); ssh-add`; or `--ssh-agent=none` starts the box without it
-    boxlaunch: the box can log in and sign with the keys of the SSH agent at /one.sock
-    keys
+    error: there is no SSH agent at /one.sock: No such file or directory (os error 2)
+      = help: start an agent and give it your key: `eval $(ssh-agent); ssh-add`; or `--ssh-agent=none` starts the box without it
+    boxlaunch: the box can log in and sign with the keys of the SSH agent at /two.sock
+    work
     /run/ssh-agent.sock
     srw-rw-rw-
     keys: listed
@@ -252,20 +253,15 @@ fn a_component_signs_with_the_keys_of_the_ssh_agent_and_cannot_remove_them() {
     failed so far:
         SHA256:gNSIRW+2Iyiuvsdp/bgjy38bvWHw6wQm3tuoXrl3WjQ: the agent refuses to sign
     "ssh_agent":{"failed":1,"last":"SHA256:gNSIRW+2Iyiuvsdp/bgjy38bvWHw6wQm3tuoXrl3WjQ","signatures":2}
-    connection keys agent SHA256:gNSIRW+2Iyiuvsdp/bgjy38bvWHw6wQm3tuoXrl3WjQ (login as git) allowed, 189 bytes sent, 13 received
-    connection keys agent SHA256:gNSIRW+2Iyiuvsdp/bgjy38bvWHw6wQm3tuoXrl3WjQ (signature for git) allowed, 81 bytes sent, 13 received
-    connection keys agent SHA256:gNSIRW+2Iyiuvsdp/bgjy38bvWHw6wQm3tuoXrl3WjQ (unknown data) failed: the agent refuses to sign
-    keys
-    Terminated
-    error: there is no SSH agent at /one.sock: No such file or directory (os error 2)
-      = help: start an agent and give it your key: `eval $(ssh-agent); ssh-add`; or `--ssh-agent=none` starts the box without it
-    keys
-    keys: listed
+    connection work agent SHA256:gNSIRW+2Iyiuvsdp/bgjy38bvWHw6wQm3tuoXrl3WjQ (login as git) allowed, 189 bytes sent, 13 received
+    connection work agent SHA256:gNSIRW+2Iyiuvsdp/bgjy38bvWHw6wQm3tuoXrl3WjQ (signature for git) allowed, 81 bytes sent, 13 received
+    connection work agent SHA256:gNSIRW+2Iyiuvsdp/bgjy38bvWHw6wQm3tuoXrl3WjQ (unknown data) failed: the agent refuses to sign
     directories  /two.sock at /run/ssh-agent.sock (socket)
-    keys
+    work
+    boxlaunch: warning: whoever connects to /docker.sock can start any program on this host as root, and the box can connect to it
     no agent
-          6 asked for a signature
-          2 asked for the keys
+          3 asked for a signature
+          1 asked for the keys
     "#);
 }
 
@@ -293,7 +289,6 @@ fn programs_of_a_box_reach_the_sockets_that_its_start_gives() {
       = help: share a socket of another program
     error: /echo.sock is a socket, which is neither read-only nor writable
       = help: share it without `rw`: a box sends and receives through it
-    boxlaunch: warning: whoever connects to /docker.sock can start any program on this host as root, and the box can connect to it
     one
     ");
 }

@@ -127,11 +127,19 @@ fn what_is_not_on_the_internet_is_given_by_the_command_line() {
     for (error, given) in refused.iter().zip(["10.0.0.0/8", "127.0.0.1:9999", "169.254.169.254:80"])
     {
         let help = error["help"].as_str().unwrap();
-        assert!(help.contains(&format!("add `--network-local {given}` if")), "{help}");
+        let expected = format!("add `--network-local {given}` if it may reach that");
+        assert!(help.contains(&expected), "{help}");
+        let message = error["message"].as_str().unwrap();
+        assert!(
+            message.contains("the box wants to reach what is not on the internet"),
+            "{message}"
+        );
     }
-    let (code, refused) =
-        errors(&["--network-local", "169.254.0.0/16", "--network-local", "10.0.0.0/8"]);
-    assert_eq!((code, refused.len()), (Some(2), 1), "{refused:?}");
+    for other in ["169.254.0.0/16", "127.0.0.1"] {
+        let options = ["--detach", "--network-local", other, "--network-local", "10.0.0.0/8"];
+        let (code, refused) = errors(&options);
+        assert_eq!((code, refused.len()), (Some(2), 1), "{refused:?}");
+    }
     // With these options, the run fails for another reason, such as missing KVM.
     let local = ["127.0.0.1:9999", "169.254.169.254:80", "10.0.0.0/8"];
     let all: Vec<_> = local.iter().flat_map(|it| ["--network-local", it]).collect();

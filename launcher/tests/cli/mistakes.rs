@@ -79,6 +79,13 @@ fn a_file_that_an_option_names_is_a_usage_error() {
 }
 
 #[test]
+fn a_port_has_two_numbers() {
+    let refused = refused(&Scene::new(&config()), &["run", "-q", "-p", "80"]);
+    let expected = "error: invalid value '80' for '--publish <[ADDRESS:]HOST:GUEST[/COMPONENT]>': write HOST_PORT:GUEST_PORT, one port each, or ADDRESS:HOST_PORT:GUEST_PORT, and /business after it for a port of the business component\n\n";
+    assert!(refused.starts_with(expected), "{refused}");
+}
+
+#[test]
 fn a_directory_that_is_not_here_comes_with_how_to_name_it() {
     let mut config = config();
     config.plan.shares = vec![share()];
@@ -110,5 +117,28 @@ fn a_shell_without_a_terminal_says_what_to_do() {
     insta::assert_snapshot!(ended(boxlaunch(&["shell", "hello"])).stderr, @"
     error: a shell needs a terminal, and standard input is not one
       = help: `boxlaunch exec -i hello -- sh` runs what standard input has
+    ");
+}
+
+#[test]
+fn a_command_gets_no_terminal_that_is_not_there() {
+    let ended = Scene::new(&config()).run_true(&["run", "-it"]);
+    let error = "error: standard input is not a terminal, which --tty would give to CMD\n";
+    assert!(ended.code == Some(2) && ended.stderr.starts_with(error), "{ended:?}");
+}
+
+#[test]
+fn what_a_restart_would_not_apply_is_refused() {
+    let scene = Scene::new(&config());
+    insta::assert_snapshot!(refused(&scene, &["run", "--restart", "on-failure"]), @"
+    error: --restart is for a detached run
+      = help: add --detach, or let the program that starts this run start it again
+    ");
+    let always = refused(&scene, &["run", "-d", "--restart", "always"]);
+    insta::assert_snapshot!(always.lines().next().unwrap(), @"error: invalid value 'always' for '--restart <POLICY[:N]>': a box is not started again when its agent ends with status 0 or it is stopped; write on-failure");
+    let interval = ["run", "-d", "--restart", "on-failure", "--health-interval", "3"];
+    insta::assert_snapshot!(refused(&scene, &interval), @"
+    error: --health-interval is for --restart unhealthy
+      = help: add it, or leave --health-interval out
     ");
 }

@@ -68,7 +68,7 @@ impl TestStore {
         }
     }
 
-    fn run(&self, args: &[&str]) -> Ended {
+    pub(crate) fn run(&self, args: &[&str]) -> Ended {
         let mut command = boxlaunch(args);
         command.env("BOXBUILD_STORE", self.root());
         command.env("BOXLAUNCH_STATE", self.directory.path().join("state"));

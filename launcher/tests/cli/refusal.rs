@@ -156,7 +156,29 @@ fn all_mistakes_of_a_command_line_are_reported() {
     for error in ["error: the box declares no secret A\n", "error: --memory is too little"] {
         assert!(ended.stderr.contains(error), "{}", ended.stderr);
     }
-    let ended = Scene::new(&config()).run(&["run", "--name", "a b"]);
-    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
-    assert!(ended.stderr.contains("'--name <NAME>': use letters, digits,"), "{}", ended.stderr);
+    for name in ["a b", "../x"] {
+        let ended = Scene::new(&config()).run(&["run", "--name", name]);
+        assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+        assert!(ended.stderr.contains("'--name <NAME>': use letters, digits,"), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn a_disk_is_neither_too_small_nor_larger_than_it_may_be() {
+    let mut config = config();
+    config.plan.disk_bytes = Some(16 << 20);
+    let scene = Scene::new(&config);
+    let small = scene.run(&["run", "--disk", "1MiB"]);
+    let error = "error: invalid value '1MiB' for '--disk <SIZE>': write a size from 16MiB to 1024GiB, such as 64MiB, or `none`\n";
+    assert!(small.code == Some(2) && small.stderr.starts_with(error), "{small:?}");
+    let large = scene.run(&["run", "--max-scratch", "15MiB"]);
+    assert_eq!(
+        (large.code, large.stderr.as_str()),
+        (
+            Some(1),
+            "error: the box asks for disks of 16.0 MiB, but may have only 15.0 MiB\n  = help: give it a \
+             smaller disk with `--disk SIZE`; or, if it may write so much to this host's disk: `--max-scratch \
+             1GiB` (without it, half of the free space)\n"
+        )
+    );
 }

@@ -61,3 +61,12 @@ fn a_list_is_filtered_by_status_name_and_box() {
         assert_eq!(run(&host, &format!("ps -f {wrong}")).code, Some(2), "{wrong}");
     }
 }
+
+#[test]
+fn a_run_in_the_foreground_is_not_updated() {
+    let refused = run(&Host::new(), "update one /none.box");
+    insta::assert_snapshot!(refused.stderr, @"
+    error: the run of one cannot be repeated: it was not started with `run --detach`, or an older boxlaunch has started it
+      = help: run the box anew, with --detach
+    ");
+}

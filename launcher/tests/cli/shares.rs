@@ -1,8 +1,10 @@
 //! Shares that every run refuses, because a box could change what the programs trust, or read secrets.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
+use box_contract::{Access, BoxConfig, Scope, ScratchPlan, SharePlan, SkillMode, SkillPlan};
 use testkit::test_box::config;
 
 use crate::{Scene, ended, piped};
@@ -71,5 +73,98 @@ fn no_box_writes_to_a_file_that_a_variable_names() {
       = help: share a directory that does not have HOME/work/target/init in it; or move that file elsewhere, and set BOXBUILD_INIT to its new path
     error: a box must not read HOME/keys, which contains the credentials of registries: HOME/keys/auth.json, which REGISTRY_AUTH_FILE names
       = help: share a directory that does not have HOME/keys/auth.json in it; or move that file elsewhere, and set REGISTRY_AUTH_FILE to its new path
+    ");
+}
+
+/// Returns a box with two scratch disks, a share and a mounted skill. With a writable share, it uses all devices of a VM.
+fn desk() -> BoxConfig {
+    let mut config = config();
+    let scratch = |name: &str| ScratchPlan {
+        name: name.into(),
+        guest: format!("/var/{name}"),
+        size_bytes: 1 << 20,
+        scope: Scope::Both,
+    };
+    config.plan.scratch = ["a", "b"].map(scratch).to_vec();
+    config.plan.shares = vec![SharePlan {
+        name: "input".into(),
+        guest: "/data".into(),
+        access: Access::ReadOnly,
+        scope: Scope::Both,
+        host: Some("project".into()),
+    }];
+    config.plan.skills =
+        vec![SkillPlan { name: "hot".into(), mode: SkillMode::Mounted, ..SkillPlan::default() }];
+    config
+}
+
+/// Returns the error of `boxlaunch run OPTIONS BOX` in the directory `DIR`.
+fn refused(scene: &Scene, directory: &Path, options: &str) -> String {
+    let words: Vec<_> = ["run"].into_iter().chain(options.split(' ')).collect();
+    let mut command = scene.command(&words);
+    command.current_dir(directory);
+    let ended = ended(command);
+    assert!(matches!(ended.code, Some(1 | 2)), "{ended:?}");
+    ended.stderr.replace(directory.canonicalize().unwrap().to_str().unwrap(), "DIR")
+}
+
+#[test]
+fn devices_run_out_and_what_is_missing_is_named() {
+    let (desk, other) = (Scene::new(&desk()), Scene::new(&config()));
+    let home = tempfile::tempdir().unwrap();
+    for name in ["hot", "project"] {
+        fs::create_dir(home.path().join(name)).unwrap();
+    }
+    let skill = "---\nname: hot\ndescription: Changes.\n---\n";
+    fs::write(home.path().join("hot/SKILL.md"), skill).unwrap();
+    let all = [
+        (&desk, "--share input=project --skill hot=hot -v .:/w:rw --volume more:/more"),
+        (&desk, "--skill hot=hot"),
+        (&desk, "--share input=project"),
+        (&desk, "-v .:/data --share input=project --skill hot=hot"),
+        (&desk, "--share input=project --skill hot=project"),
+        (&other, "-v ./none:/x"),
+        (&other, "--share none"),
+        (&other, "--emulated -v .:/x"),
+    ];
+    insta::assert_snapshot!(all.map(|(scene, it)| refused(scene, home.path(), it)).concat(), @r#"
+    error: the box cannot have all of this: its disks, shares and network take 5 devices, and a VM has 4: one for each disk, one for all writable shares together, one for all other shares together, and one for `network "shared"`
+      = help: leave a volume, --disk or the directories of one kind out
+    error: the box wants to read a directory of this host at /data, its share input
+      = help: add `--share input` to give it "project", or `--share input=DIR` for another
+    error: the box wants its skill hot from a directory of this host
+      = help: add `--skill hot=DIR`, or `--skills DIR` for the directory that the skill is in
+    error: /data is in use: the box has its share input at /data
+      = help: choose another path: `-v .:/PATH`
+    error: project is not the directory of a skill
+      = help: name a directory that has a file SKILL.md
+    error: cannot share ./none: No such file or directory (os error 2)
+      = help: create it first, or share another
+    error: the box declares no share none
+      = help: write `-v ./none:/PATH` for a directory of your own
+    error: a box that sees directories of this host cannot be started with --emulated
+      = help: start it on a host with KVM; or leave --share and --skills out, or put `share` into a profile, and build a box without that
+    "#);
+}
+
+#[test]
+fn a_file_is_only_read_and_not_too_large() {
+    let mut config = desk();
+    config.plan.skills.clear();
+    let (scene, home) = (Scene::new(&config), tempfile::tempdir().unwrap());
+    fs::write(home.path().join("settings"), "of the host").unwrap();
+    fs::write(home.path().join("large"), vec![0; (1 << 20) + 1]).unwrap();
+    let all = [
+        "-v ./settings:/x:rw --share input=settings",
+        "-v /bin:/bin2 --share input=/proc",
+        "-v ./large:/x --share input=settings",
+    ];
+    insta::assert_snapshot!(all.map(|it| refused(&scene, home.path(), it)).concat(), @"
+    error: ./settings is a file, of which a box gets a copy to read
+      = help: share it without `rw`, or share the directory that it is in
+    error: cannot share /proc: /proc is a file system of the kernel
+      = help: share a directory that has no file system of the kernel, such as /proc, in it
+    error: cannot share DIR/large: file too large
+      = help: share the directory that it is in, or copy it: `boxlaunch cp`
     ");
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
+use box_contract::{Scope, VolumePlan};
 use serde_json::Value;
 use tempfile::TempDir;
 use testkit::test_box::config;
@@ -128,4 +129,25 @@ fn a_run_refuses_volumes_that_do_not_fit() {
     assert_eq!(emulated.code, Some(2), "{}", emulated.stderr);
     insta::assert_snapshot!(output + &emulated.stderr);
     assert!(!scene.state.path().join("volumes").exists());
+}
+
+#[test]
+fn what_a_box_declares_is_not_given_another_place() {
+    let mut config = config();
+    config.plan.name = "desk".to_owned();
+    let volume = |(name, guest): (&str, &str)| VolumePlan {
+        name: name.to_owned(),
+        guest: guest.to_owned(),
+        scope: Scope::Business,
+    };
+    config.plan.volumes = [("data", "/data"), ("home", "/home/dev")].map(volume).to_vec();
+    let scene = Scene::new(&config);
+    let refused = [["--volume", "desk.data:/home/dev"], ["-v", ".:/home/dev"]]
+        .map(|[option, value]| scene.run_true(&["run", option, value]).stderr);
+    let first: Vec<_> = refused.iter().map(|it| it.lines().next().unwrap()).collect();
+    let expected = [
+        "error: the volume desk.data is named twice",
+        "error: /home/dev is in use: the box has its volume home at /home/dev",
+    ];
+    assert_eq!(first, expected);
 }

@@ -21,7 +21,7 @@ use serde_json::Value;
 use testkit::images::{Compression, Config, Image, Layer};
 use testkit::test_box::BoxFiles;
 
-use crate::listing::listed;
+use crate::files::listing::listed;
 use crate::plans::copy;
 use crate::scenario::{Scenario, Step, UNHURRIED, bake, blob, manifest, read_json, tools};
 use model::Model;

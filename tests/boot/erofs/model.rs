@@ -8,7 +8,7 @@ use box_digest::{Blake3Digest, hex};
 use erofs_writer::{Behind, ContentSource, ImageBuilder, MAX_INLINE_FILE, Meta, Node, NodeId};
 use serde_json::{Value, json};
 
-use crate::listing::escaped;
+use crate::files::listing::escaped;
 
 /// The size of a segment is a multiple of this number of bytes.
 const BLOCK: usize = SEGMENT_UNIT as usize;

@@ -11,8 +11,10 @@ use box_tree::{Inode, InodeId, Kind, Leaf, Tree, entries};
 use boxbuild::{InputFile, Pins, Request, resolve};
 use download::fetch::FetchOptions;
 use serde_json::{Value, json};
+use testbed::VirtualHost;
 use testkit::images::{Compression, Config, Image, Layer};
 
+use super::RAN;
 use crate::scenario::{Scenario, Step, UNHURRIED, bake, tools};
 
 const BOXFILE: &str = r#"box "listing"
@@ -173,20 +175,18 @@ pub(crate) fn escaped(bytes: &[u8]) -> String {
     text
 }
 
+pub(super) fn add(dir: &Path, scenario: Scenario, host: VirtualHost) -> (Scenario, VirtualHost) {
+    checkout(dir);
+    let bundle = dir.join("listing.box");
+    bake(&dir.join("Boxfile"), &tools().programs.list_init, &bundle);
+    let run = format!("boxlaunch run --startup-timeout {UNHURRIED} --budget off /listing");
+    (scenario.step_within(UNHURRIED, "list", &run), host.file(bundle, "/listing"))
+}
+
 fn the_guest_lists_the_tree_that_the_builder_computed() {
-    let tools = tools();
+    let (listed, _) = listed(&RAN.0["list"]);
     let dir = tempfile::tempdir().unwrap();
     checkout(dir.path());
-    let bundle = dir.path().join("listing.box");
-    bake(&dir.path().join("Boxfile"), &tools.programs.list_init, &bundle);
-    let steps = Scenario::default()
-        .step_within(
-            UNHURRIED,
-            "list",
-            &format!("boxlaunch run --startup-timeout {UNHURRIED} --budget off /listing"),
-        )
-        .start(&tools.host.clone().file(&bundle, "/listing"));
-    let (listed, _) = listed(&steps["list"]);
     let computed = computed(dir.path());
     for (listed, computed) in listed.iter().zip(&computed) {
         assert_eq!(listed, computed);

@@ -1,15 +1,16 @@
 //! Logs: the files of a run in the agent's `/logs`, and the events that the host keeps.
 
-use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
+use std::path::Path;
 
+use testbed::VirtualHost;
+
+use super::RAN;
 use crate::page::{self, assert_page, blocks};
-use crate::scenario::{Scenario, Step, as_user, bake, sleeping, tools};
+use crate::scenario::{Scenario, as_user, bake, sleeping, tools};
 use crate::schema::assert_fits;
 
-const PAGE: &str = include_str!("../../docs/logs.md");
+const PAGE: &str = include_str!("../../../docs/logs.md");
 /// `lines` replaces the times in lines of JSON, which differ from run to run.
 const LINES: &str = r#"
 lines() { sed 's/"time_ms":[0-9]*/"time_ms":N/'; }
@@ -49,12 +50,8 @@ boxlaunch logs --task served | cmp - followed && sort followed | lines
 boxlaunch inspect served | grep -i tools; boxlaunch logs --task none; boxlaunch logs --task --in agent served 2>&1 | head -n 1
 "#;
 
-type Ran = (BTreeMap<String, Step>, BTreeMap<PathBuf, Vec<u8>>);
-
-static RAN: LazyLock<Ran> = LazyLock::new(|| {
-    let tools = tools();
-    let dir = tempfile::tempdir().unwrap();
-    let at = |name: &str| dir.path().join(name);
+pub(super) fn add(dir: &Path, scenario: Scenario, host: VirtualHost) -> (Scenario, VirtualHost) {
+    let (tools, at) = (tools(), |name: &str| dir.join(name));
     testbed::hello::write_images(&tools.programs.hello_agent, &at("images")).unwrap();
     fs::write(at("all.sh"), AGENT).unwrap();
     fs::write(at("agent.sh"), blocks(PAGE, "sh").join("\n") + "\n").unwrap();
@@ -75,15 +72,15 @@ static RAN: LazyLock<Ran> = LazyLock::new(|| {
     }
     let host = ["seen", "served", "counter"]
         .into_iter()
-        .fold(tools.host.clone(), |host, name| host.file(at(name), format!("/{name}")));
+        .fold(host, |host, name| host.file(at(name), format!("/{name}")));
     let with = |script: &str| format!("{LINES}\n{script}");
-    Scenario::default()
+    let scenario = scenario
         .script(40, "seen", &with(SEEN))
         .script(40, "served", &with(SERVED))
         .script(20, "page", &page::script(PAGE, "ln -s /counter counter.box"))
-        .script(20, "user", &as_user(&with("boxlaunch run -q --rm /counter")))
-        .start_for_files(&host)
-});
+        .script(20, "user", &as_user(&with("boxlaunch run -q --rm /counter")));
+    (scenario, host)
+}
 
 fn the_agent_reads_its_logs_and_writes_trajectories_alone() {
     insta::assert_snapshot!(RAN.0["seen"].stdout, @r#"

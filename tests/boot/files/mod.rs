@@ -1,11 +1,18 @@
-//! Files that a Boxfile copies from the checkout into a component, as the component's programs see them.
+//! Files that a Boxfile copies from the checkout into a component, as the component's programs see them. The modules below use the same
+//! start of the virtual host.
 
-use std::collections::BTreeMap;
+pub(crate) mod copy;
+pub(crate) mod listing;
+pub(crate) mod logs;
+
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::sync::LazyLock;
 
-use crate::scenario::{Scenario, Step, assert_ready, bake, tools};
+use testbed::VirtualHost;
+
+use crate::scenario::{Ran, Scenario, assert_ready, bake, together, tools};
 
 /// The agent reads a file that only its user may read, and runs a script that is executable in the checkout.
 const BOXFILE: &str = r##"box "files"
@@ -34,24 +41,24 @@ vm cpus=1 memory="256MiB"
 const LOOK: &str = "wget -qO- http://127.0.0.1:4088/; stat -c '%a %u:%g' /conf.yaml; cat /conf.yaml; \
     ls -d /etc/app /opt/tools";
 
-static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
-    let tools = tools();
-    let dir = tempfile::tempdir().unwrap();
-    let path = |name: &str| dir.path().join(name);
-    testbed::hello::write_images(&tools.programs.hello_agent, &path("images")).unwrap();
+/// The results of this module and those below it.
+static RAN: LazyLock<Ran> = LazyLock::new(|| together(&[add, copy::add, listing::add, logs::add]));
+
+fn add(dir: &Path, scenario: Scenario, host: VirtualHost) -> (Scenario, VirtualHost) {
+    let path = |name: &str| dir.join(name);
+    testbed::hello::write_images(&tools().programs.hello_agent, &path("images")).unwrap();
     fs::write(path("conf.yaml"), "colour: red\n").unwrap();
     fs::create_dir(path("tools")).unwrap();
     fs::write(path("tools/say.sh"), "#!/bin/sh\necho said\n").unwrap();
     fs::set_permissions(path("tools/say.sh"), Permissions::from_mode(0o700)).unwrap();
     fs::write(path("Boxfile"), BOXFILE).unwrap();
     let bundle = path("files.box");
-    bake(&path("Boxfile"), &tools.programs.box_init, &bundle);
-    let host = tools.host.clone().file(&bundle, "/files");
-    Scenario::default().run("look", "/files", LOOK).start(&host)
-});
+    bake(&path("Boxfile"), &tools().programs.box_init, &bundle);
+    (scenario.run("look", "/files", LOOK), host.file(&bundle, "/files"))
+}
 
 fn a_component_has_the_files_that_the_boxfile_puts_into_it() {
-    let step = &STEPS["look"];
+    let step = &RAN.0["look"];
     let report = step.json();
     assert_ready(&report);
     let lines: Vec<_> = report["command"]["stdout"].as_str().unwrap().lines().collect();

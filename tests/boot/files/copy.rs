@@ -1,9 +1,11 @@
 //! `boxlaunch cp`: copies in both directions, streams, errors, and hostile boxes.
 
-use std::collections::BTreeMap;
 use std::fs;
-use std::sync::LazyLock;
+use std::path::Path;
 
+use testbed::VirtualHost;
+
+use super::RAN;
 use crate::scenario::{Scenario, Step, bake, hello_checkout, tools};
 
 /// Makes a directory tree on the virtual host, with symbolic links and a pipe.
@@ -46,12 +48,10 @@ mkdir /tmp/victim; ln -s /tmp/victim /tmp/escape; boxlaunch exec copy -- sh -c '
 boxlaunch cp copy:/tmp/evil /tmp/escape; ls /tmp/victim; boxlaunch cp copy:/tmp/evil /tmp/escape/; ls /tmp/victim
 boxlaunch rm -f copy";
 
-static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
-    let tools = tools();
-    let dir = tempfile::tempdir().unwrap();
-    let (boxfile, bundle) = (dir.path().join("Boxfile"), dir.path().join("copy.box"));
-    fs::write(&boxfile, hello_checkout(dir.path())).unwrap();
-    bake(&boxfile, &tools.programs.box_init, &bundle);
+pub(super) fn add(dir: &Path, scenario: Scenario, host: VirtualHost) -> (Scenario, VirtualHost) {
+    let (boxfile, bundle) = (dir.join("Boxfile"), dir.join("copy.box"));
+    fs::write(&boxfile, hello_checkout(dir)).unwrap();
+    bake(&boxfile, &tools().programs.box_init, &bundle);
     let scripts = [
         ("tree", TREE),
         ("around", AROUND),
@@ -62,14 +62,14 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         ("mute", MUTE),
         ("hostile", HOSTILE),
     ];
-    let begun = Scenario::default().step("run", "boxlaunch run -d --name copy /copy");
+    let begun = scenario.step("run", "boxlaunch run -d --name copy /copy");
     let all = scripts.iter().fold(begun, |all, (name, script)| all.script(30, name, script));
-    all.start(&tools.host.clone().disk(bundle, "/copy"))
-});
+    (all, host.file(bundle, "/copy"))
+}
 
 #[track_caller]
 fn step(name: &str) -> &'static Step {
-    let step = &STEPS[name];
+    let step = &RAN.0[name];
     println!("{}\n{}", step.stdout, step.stderr);
     step
 }

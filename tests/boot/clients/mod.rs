@@ -1,10 +1,12 @@
-//! Real clients, such as curl, pip and git, in a box with `network "filtered"`. tests/boot/working.rs does the same with apt.
+//! Real clients, such as curl, pip and git, in a box with `network "filtered"`: the one of docs/working.md, which does the same with
+//! apt.
 
-use std::fs;
+pub(crate) mod working;
 
-use testbed::debian::WorkloadImage;
+use std::path::Path;
+use std::sync::LazyLock;
 
-use crate::scenario::{Scenario, Step, bake, tools};
+use crate::scenario::{Ran, Step};
 
 /// Makes files that the tests' web servers serve: a Git repository and a Python package index. Runs in the box, because the
 /// virtual host has no Git.
@@ -30,7 +32,7 @@ const CLIENTS: [(&str, &str, &str); 14] = [
         "curl -sS --noproxy '*' http://b.test.example/ && curl -sSk --noproxy '*' https://b.test.example/",
         "outside\noutside\n",
     ),
-    ("curl-socks", "curl -sSk --proxy socks5h://198.19.0.1:1080 https://a.test.example/", "outside\n"),
+    ("curl-socks", "curl -sSk --proxy socks5h://198.18.0.1:1080 https://a.test.example/", "outside\n"),
     (
         "curl-denied",
         "curl -sS http://evil.example/; curl -sSk https://evil.example/ || echo $?",
@@ -100,47 +102,14 @@ require(it).get(it + \"://d.test.example/\", it => it.on(\"data\", it => console
     ),
 ];
 
-fn clients_reach_what_is_allowed_and_nothing_else() {
-    let tools = tools();
-    let mut say = |line: &str| println!("{line}");
-    let image = WorkloadImage::make(&tools.workspace, &mut say).unwrap().0;
-    let dir = tempfile::tempdir().unwrap();
-    let (boxfile, bundle) = (dir.path().join("Boxfile"), dir.path().join("clients.box"));
-    let component = |name: &str| {
-        let image = image.display();
-        format!(
-            "{name} {{\n    image \"oci:{image}\"\n    entrypoint \"/bin/sleep\" \"9999\"\n    health \"none\"\n    limits memory=\"384MiB\"\n}}\n"
-        )
-    };
-    let rules = "network \"filtered\" {\n    allow \"*.test.example\" \"127.0.0.2\"\n}\n";
-    let text = format!(
-        "box \"clients\"\n{}{}{rules}vm cpus=2 memory=\"1024MiB\"\nbudget total=\"60s\"\n",
-        component("agent"),
-        component("business")
-    );
-    fs::write(&boxfile, text).unwrap();
-    bake(&boxfile, &tools.programs.box_init, &bundle);
+/// The results of this module and the one below it.
+static RAN: LazyLock<Ran> = LazyLock::new(|| {
     let clients = CLIENTS.iter().map(|(name, script, _)| (*name, *script));
-    let scripts: Vec<_> = [("content", CONTENT)].into_iter().chain(clients).collect();
-    let servers = "mkdir /tmp/www; ifconfig lo 127.0.0.1 up; ifconfig lo:1 93.184.216.34 netmask 255.255.255.255; echo nameserver 127.0.0.1 >/etc/resolv.conf
-(peers /tmp/www >/out/peers.log 2>&1 & echo $! >/tmp/peers); until grep -q ready /out/peers.log; do sleep 0.1; done";
-    let (steps, files) = Scenario::default()
-        .script(10, "servers", servers)
-        .run_all_within(
-            400,
-            "all",
-            "--network-local 127.0.0.2 -v /tmp/www:/w:rw /clients",
-            &scripts,
-        )
-        .script(5, "end", "kill $(cat /tmp/peers)")
-        .start_for_files(
-            &tools
-                .host
-                .clone()
-                .memory(2560)
-                .file(&tools.programs.peers, "/bin/peers")
-                .disk(&bundle, "/clients"),
-        );
+    working::start(&[("content", CONTENT)].into_iter().chain(clients).collect::<Vec<_>>())
+});
+
+fn clients_reach_what_is_allowed_and_nothing_else() {
+    let (steps, files) = &*RAN;
     let all: &Step = &steps["all"];
     assert_eq!(all.status, 0, "{all:?}");
     let parts = all.parts();
@@ -151,7 +120,7 @@ fn clients_reach_what_is_allowed_and_nothing_else() {
         .filter(|(_, expected, part)| !part.stdout.ends_with(*expected))
         .collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
-    let log = String::from_utf8_lossy(&files[std::path::Path::new("peers.log")]).into_owned();
+    let log = String::from_utf8_lossy(&files[Path::new("peers.log")]).into_owned();
     for own in ["127.0.0.1:80 GET", "127.0.0.1:443 GET", "93.184.216.34:80 GET"] {
         assert!(!log.lines().any(|line| line.starts_with(own)), "{log}");
     }

@@ -1,37 +1,41 @@
-//! A command in a box: its environment, directory, user, streams, terminal and time limit.
+//! A command in a box: its environment, directory, user, streams, terminal and time limit. `boxlaunch run` and `boxlaunch exec` send
+//! a command to the box in the same way, so most commands run in one box that goes on. The modules below use the same start of the
+//! virtual host.
 
-use std::collections::BTreeMap;
+pub(crate) mod calls;
+pub(crate) mod capabilities;
+
 use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
 
 use serde_json::Value;
+use testbed::VirtualHost;
 use testbed::prerequisites::{Package, packages, with_program};
 
-use crate::scenario::{Scenario, Step, bake, hello_checkout, tools};
+use crate::scenario::{Ran, Scenario, bake, hello_checkout, together, tools};
 use crate::schema::assert_fits;
 
 /// Prints what the options set: variables, directory, user and input.
 const SAY: &str = r#"echo "$A|$HOME|$GIVEN|$NOT_GIVEN"; pwd; id -u; id -g; cat; tty"#;
 /// Copies 3 MiB into a box and out again, many times the size of the flow-control windows of both directions.
 const COPY: &str = "head -c 3145728 /dev/urandom >/tmp/sent; \
-    boxlaunch run -i /hello -- cat </tmp/sent >/tmp/got; echo $?; cmp /tmp/sent /tmp/got && echo same";
+    boxlaunch exec -i hello -- cat </tmp/sent >/tmp/got; echo $?; cmp /tmp/sent /tmp/got && echo same";
 /// Reads no output of a command for 3 s. Backpressure stops only this command: the agent still answers.
-const SLOW_READER: &str =
-    "boxlaunch run --agent-socket /tmp/a /hello -- sh -c 'yes | head -c 2000000' | {
+const SLOW_READER: &str = "boxlaunch exec hello -- sh -c 'yes | head -c 2000000' | {
     sleep 3; curl --silent --max-time 2 --unix-socket /tmp/a http://localhost/health; wc -c; }";
 /// Like [`SLOW_READER`], with 600 short lines, each of which is sent as a separate frame.
-const LINES: &str = "boxlaunch run --agent-socket /tmp/a /hello -- \
+const LINES: &str = "boxlaunch exec hello -- \
         sh -c 'i=0; while [ $i -lt 600 ]; do printf \"%512d\\n\" $i; i=$((i + 1)); done' | {
     sleep 6; curl --silent --max-time 2 --unix-socket /tmp/a http://localhost/health; tail -n 1; }";
 /// Reads one line of an endless output, and prints how many ms the run takes to end.
 const ENOUGH: &str = "start=$EPOCHREALTIME; boxlaunch run /hello -- yes 2>/dev/null | head -n 1; \
     end=$EPOCHREALTIME; echo $(((${end%.*}${end#*.} - ${start%.*}${start#*.}) / 1000))";
 /// A command of another user opens its standard streams by name, such as `/dev/stdin`.
-const STREAMS: &str = "printf 'in\n' | boxlaunch run -i -u nobody /hello -- \
-    sh -c 'cat /dev/stdin; echo out >/dev/stdout; echo err >/dev/stderr' 2>&1 | grep -v '^agent' | sort";
+const STREAMS: &str = "printf 'in\n' | boxlaunch exec -i -u nobody hello -- \
+    sh -c 'cat /dev/stdin; echo out >/dev/stdout; echo err >/dev/stderr' 2>&1 | sort";
 /// A command that exits before it has read its whole input.
-const SHORT: &str = "yes | boxlaunch run -i /hello -- head -n 2; echo $?";
+const SHORT: &str = "yes | boxlaunch exec -i hello -- head -n 2; echo $?";
 /// Runs longer than its time limit, as does another process of its group.
 const ENDLESS: &str = "sleep 1000 & echo started; sleep 1000; echo never";
 
@@ -55,78 +59,82 @@ END
 /// Passes 1.9 MiB of arguments in pieces of 100 KiB, and compares them by a checksum.
 const LONG: &str = r#"piece=$(head -c 102400 /dev/zero | tr '\0' x); set --
 while [ $# -lt 19 ]; do set -- "$@" "$piece$#"; done
-boxlaunch run /hello -- sh -c 'echo $#; printf %s "$@" | wc -c; printf %s "$@" | sha256sum' sh "$@"
+boxlaunch exec hello -- sh -c 'echo $#; printf %s "$@" | wc -c; printf %s "$@" | sha256sum' sh "$@"
 printf %s "$@" | sha256sum"#;
 /// Passes a variable of 130 KiB, which is longer than what Linux passes to a program. Only a file can contain it.
 const TOO_LONG: &str = r#"{ printf A=; head -c 133120 /dev/zero | tr '\0' x; echo; } >/tmp/long.env
-boxlaunch run --json --env-file /tmp/long.env /hello -- true"#;
+boxlaunch exec --json --env-file /tmp/long.env hello -- true"#;
 /// Passes an argument, a variable and a directory that are not UTF-8.
-const BYTES: &str = r#"boxlaunch run --json -e "B=$(printf '\376')" /hello -- \
+const BYTES: &str = r#"boxlaunch exec --json -e "B=$(printf '\376')" hello -- \
     sh -c 'mkdir "/tmp/$1" && cd "/tmp/$1" && printf %s "$1$B" && pwd | tail -c 2' sh "$(printf '\377')""#;
-/// Asks for a terminal although standard input is not a terminal.
-const NO_TERMINAL: &str = "boxlaunch run -it /hello -- sh </dev/null";
 
-static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
-    let tools = tools();
-    let dir = tempfile::tempdir().unwrap();
-    let boxfile = hello_checkout(dir.path());
-    fs::write(dir.path().join("Boxfile"), boxfile).unwrap();
-    let hello = dir.path().join("hello.box");
-    bake(&dir.path().join("Boxfile"), &tools.programs.box_init, &hello);
-    let options = "-e A=1 -e A=2 -e GIVEN -e NOT_GIVEN -w /tmp";
+/// The results of this module and those below it.
+static RAN: LazyLock<Ran> = LazyLock::new(|| together(&[add, calls::add]));
+
+fn add(dir: &Path, scenario: Scenario, host: VirtualHost) -> (Scenario, VirtualHost) {
+    let (boxfile, hello) = (dir.join("Boxfile"), dir.join("hello.box"));
+    fs::write(&boxfile, hello_checkout(dir)).unwrap();
+    bake(&boxfile, &tools().programs.box_init, &hello);
     // script(1) needs no installation: its package, bsdutils, is essential in Debian.
     packages(&[Package::Curl], &mut |line| println!("{line}")).unwrap();
-    let host = ["script", "curl"].iter().fold(tools.host.clone(), |host, name| {
+    let host = ["script", "curl"].iter().fold(host, |host, name| {
         let path = format!("/usr/bin/{name}");
         with_program(host, Path::new(&path), &path).unwrap()
     });
-    let run = |options: &str, command: &str| {
-        format!("boxlaunch run --json {options} /hello -- {command}")
-    };
-    let output = run(&format!("-i -u nobody {options}"), &format!("sh -c '{SAY}'"));
-    let output = format!("printf in | GIVEN=here {output}");
-    Scenario::default()
-        .step("verify", "boxlaunch verify /hello")
-        .script(9, "said", &output)
-        .step("number", &run("-u 4242:7", "id"))
-        .step("nobody", &run("--user none", "true"))
-        .step("nowhere", &run("--workdir /none", "true"))
-        .step("late", &run("--timeout 2", &format!("sh -c '{ENDLESS}'")))
+    let said = format!(
+        "printf in | GIVEN=here boxlaunch run --json -i -u nobody -e A=1 -e A=2 -e GIVEN -e NOT_GIVEN -w /tmp \
+         --timeout 2 /hello -- sh -c '{SAY}; {ENDLESS}'"
+    );
+    let exec = |options: &str| format!("boxlaunch exec --json {options}");
+    let scenario = scenario
+        .script(9, "said", &said)
+        .step("start", "boxlaunch run -q -d --name hello --agent-socket /tmp/a /hello")
+        .step("number", &exec("-u 4242:7 hello -- id"))
+        .step("nobody", &exec("--user none hello -- true"))
+        .step("nowhere", &exec("--workdir /none hello -- true"))
         .script(20, "copy", COPY)
         .script(20, "slow", SLOW_READER)
         .script(20, "short", SHORT)
         .script(20, "lines", LINES)
-        .script(20, "enough", ENOUGH)
         .script(20, "streams", STREAMS)
-        .script(20, "terminal", TERMINAL)
-        .script(5, "no-terminal", NO_TERMINAL)
         .script(20, "long", LONG)
         .script(20, "too-long", TOO_LONG)
         .script(20, "bytes", BYTES)
-        .start(&host.disk(hello, "/hello"))
-});
+        .step("end", "boxlaunch rm -f hello")
+        .script(20, "enough", ENOUGH)
+        .script(20, "terminal", TERMINAL);
+    (scenario, host.file(hello, "/hello"))
+}
 
-/// Returns the command's part of the report of a run, which must have ended with `status`.
+/// Returns the report of a command in the box that goes on, which must have ended with `status`.
 #[track_caller]
 fn command(name: &str, status: i32) -> Value {
-    let step = &STEPS[name];
+    let step = &RAN.0[name];
     assert_eq!(step.status, status, "{step:?}");
     let report = step.json();
+    assert_fits("exec", &report);
+    report
+}
+
+/// Returns the report of a run.
+fn said() -> Value {
+    let step = &RAN.0["said"];
+    assert_eq!(step.status, 124, "{step:?}");
+    let report = step.json();
     assert_fits("run", &report);
-    report["command"].clone()
+    report
 }
 
 #[track_caller]
 fn stdout(name: &str) -> &'static str {
-    let step = &STEPS[name];
+    let step = &RAN.0[name];
     assert_eq!(step.status, 0, "{step:?}");
     &step.stdout
 }
 
 fn environment_directory_user_and_input_are_as_asked_for() {
-    let output = command("said", 1);
-    assert_eq!(output["stdout"], "2|/|here|\n/tmp\n65534\n65534\ninnot a tty\n");
-    assert!(output["duration_ms"].as_f64().unwrap() > 0.0, "{output}");
+    let output = &said()["command"];
+    assert_eq!(output["stdout"], "2|/|here|\n/tmp\n65534\n65534\ninnot a tty\nstarted\n");
     let numbers = command("number", 0);
     assert_eq!(numbers["stdout"], "uid=4242 gid=7\n");
 }
@@ -140,9 +148,8 @@ fn what_cannot_be_is_said_by_name() {
 }
 
 fn a_command_and_its_group_are_killed_when_its_time_is_up() {
-    let late = command("late", 124);
-    assert_eq!((&late["stdout"], &late["status"]), (&"started\n".into(), &137.into()));
-    assert_eq!(late["timed_out"], true);
+    let late = &said()["command"];
+    assert_eq!((&late["status"], &late["timed_out"]), (&137.into(), &true.into()));
     let taken = late["duration_ms"].as_f64().unwrap();
     assert!((2000.0..2200.0).contains(&taken), "{taken}");
 }
@@ -188,13 +195,6 @@ fn a_command_has_a_terminal_with_its_keys_and_its_size() {
     assert!(shown.ends_with("status 5, 1\n"), "the terminal is as it was before");
 }
 
-fn no_terminal_is_no_surprise() {
-    let step = &STEPS["no-terminal"];
-    let error = "error: standard input is not a terminal, which --tty would give to CMD\n";
-    assert_eq!(step.status, 2, "{step:?}");
-    assert!(step.stderr.starts_with(error), "{step:?}");
-}
-
 fn arguments_are_as_long_as_linux_can_pass_on() {
     let lines: Vec<&str> = stdout("long").lines().collect();
     assert_eq!((lines.len(), lines[0], lines[1]), (4, "19", "1945628"));
@@ -220,7 +220,6 @@ tests![
     another_user_may_open_the_streams_by_name,
     a_command_may_end_before_its_input,
     a_command_has_a_terminal_with_its_keys_and_its_size,
-    no_terminal_is_no_surprise,
     arguments_are_as_long_as_linux_can_pass_on,
     a_command_need_not_be_utf_8
 ];
