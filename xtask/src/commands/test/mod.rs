@@ -20,7 +20,7 @@ use tool_output::{cargo, say};
 
 use self::parts::{Extent, Listed, Selected};
 use self::processor::Processor;
-use self::programs::TestProgram;
+use self::programs::{Compiler, TestProgram};
 use self::run::Tests;
 use super::{Outcome, dependencies, setup};
 
@@ -95,14 +95,15 @@ fn check(workspace: &Workspace, extent: Extent, fresh: bool) -> Result<Vec<Strin
     let all = extent != Extent::Short;
     let mut checks = Checks::of(workspace);
     setup::for_lints()?;
-    checks.cargo("cargo fmt --check", &[], &["fmt", "--all", "--check"]);
+    checks.cargo("cargo fmt --check", workspace.cargo().args(["fmt", "--all", "--check"]));
     if all {
         checks.done("dependencies", || dependencies::check(workspace));
     }
     checks.step("prerequisites", || {
         if all { setup::for_all_tests(workspace) } else { setup::for_tests(workspace) }
     })?;
-    let programs = compile(&mut checks)?;
+    let compiler = if all { Compiler::Clippy } else { Compiler::Rustc };
+    let programs = compile(&mut checks, compiler)?;
     let listed = Listed::all(&programs)?;
     checks.done("boots of docs/status.md", || status::check(workspace, &listed));
     let boots = Selected::of(workspace, listed, extent)?;
@@ -110,9 +111,13 @@ fn check(workspace: &Workspace, extent: Extent, fresh: bool) -> Result<Vec<Strin
     let summary = checks.step("tests", || tests.run(programs, &commit(workspace)));
     say::doing("");
     let summary = summary.inspect_err(|error| checks.failed.push(error.to_string()));
-    checks.cargo("tests in documentation", &[], &["test", "--workspace", "--doc"]);
+    let mut documentation = workspace.cargo();
+    compiler.select(documentation.args(["test", "--workspace", "--doc"]));
+    checks.cargo("tests in documentation", &mut documentation);
     if all {
-        checks.all();
+        let mut documents = workspace.cargo();
+        documents.args(["doc", "--workspace", "--no-deps", "--document-private-items"]);
+        checks.cargo("cargo doc", documents.env("RUSTDOCFLAGS", "-D warnings"));
     }
     say::note(&checks.processor.line());
     checks.verdict()?;
@@ -128,15 +133,16 @@ fn commit(workspace: &Workspace) -> String {
 
 /// Compiles the programs that tests start, and the tests. Both have directories of their own, so that cargo compiles them at the same
 /// time: at the end of each program, only one processor has work.
-fn compile(checks: &mut Checks<'_>) -> Result<Vec<TestProgram>> {
+fn compile(checks: &mut Checks<'_>, compiler: Compiler) -> Result<Vec<TestProgram>> {
     let workspace = checks.workspace;
     checks.step("compiling the tests and the programs that they start", || {
         thread::scope(|scope| {
             let emulated = scope.spawn(|| {
                 Artefacts::emulated_builds(workspace).iter_mut().try_for_each(cargo::captured)
             });
-            cargo::captured(&mut Artefacts::builder_build(workspace, Profile::Dev))?;
-            let programs = programs::compile(workspace);
+            let mut builder = Artefacts::builder_build(workspace, Profile::Dev);
+            cargo::captured(compiler.select(&mut builder))?;
+            let programs = programs::compile(workspace, compiler);
             emulated.join().unwrap_or_else(|panic| resume_unwind(panic))?;
             programs
         })
@@ -161,21 +167,8 @@ impl<'a> Checks<'a> {
         self.processor.step(name, || say::step(name, work))
     }
 
-    /// Runs the checks that only `--all` runs after the tests.
-    fn all(&mut self) {
-        let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
-        self.cargo("cargo clippy", &[], &clippy);
-        // `--all-targets` leaves out what has `test = false`.
-        let boot = ["clippy", "-p", "boxbuild-tests", "--test", "boot", "--", "-D", "warnings"];
-        self.cargo("cargo clippy --test boot", &[], &boot);
-        let doc = ["doc", "--workspace", "--no-deps", "--document-private-items"];
-        self.cargo("cargo doc", &[("RUSTDOCFLAGS", "-D warnings")], &doc);
-    }
-
-    fn cargo(&mut self, name: &str, variables: &[(&str, &str)], arguments: &[&str]) {
-        let mut command: Command = self.workspace.cargo();
-        command.args(arguments).envs(variables.iter().copied());
-        self.done(name, || cargo::captured(&mut command));
+    fn cargo(&mut self, name: &str, command: &mut Command) {
+        self.done(name, || cargo::captured(command));
     }
 
     fn done(&mut self, name: &str, work: impl FnOnce() -> Result<()>) {

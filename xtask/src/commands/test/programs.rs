@@ -1,7 +1,8 @@
 //! Compiles the test programs of the workspace, and finds them with cargo's JSON messages.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 use serde::Deserialize;
 use testbed::{KitError, Result, Workspace, program};
@@ -27,6 +28,13 @@ struct Message {
     package_id: Option<String>,
     target: Option<Target>,
     profile: Option<Profile>,
+    message: Option<Diagnostic>,
+}
+
+/// An error or a warning of the compiler.
+#[derive(Debug, Deserialize)]
+struct Diagnostic {
+    rendered: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -38,6 +46,27 @@ struct Target {
 #[derive(Debug, Deserialize)]
 struct Profile {
     test: bool,
+}
+
+/// The compiler of the workspace's own crates. What one has compiled, the other compiles again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Compiler {
+    Rustc,
+    /// Also applies clippy's lints, and each warning is an error.
+    Clippy,
+}
+
+impl Compiler {
+    /// The variable with the program that [compiles in the place of
+    /// rustc](https://doc.rust-lang.org/cargo/reference/config.html#buildrustc-workspace-wrapper).
+    const WRAPPER: &str = "RUSTC_WORKSPACE_WRAPPER";
+
+    pub(super) fn select(self, cargo: &mut Command) -> &mut Command {
+        match self {
+            Self::Rustc => cargo,
+            Self::Clippy => cargo.env(Self::WRAPPER, "clippy-driver"),
+        }
+    }
 }
 
 impl TestProgram {
@@ -117,11 +146,16 @@ fn package_of(id: &str) -> Option<&str> {
 ///
 /// # Errors
 /// A program does not compile.
-pub(super) fn compile(workspace: &Workspace) -> Result<Vec<TestProgram>> {
+pub(super) fn compile(workspace: &Workspace, compiler: Compiler) -> Result<Vec<TestProgram>> {
     let compile = |arguments: &[&str]| {
         let mut command = workspace.cargo();
-        command.args(["test", "--workspace", "--no-run"]).args(arguments);
-        programs(&program::run(command.args(["--message-format", "json-render-diagnostics"]))?)
+        command.args(["test", "--workspace", "--no-run", "--message-format", "json"]);
+        let output = program::finish(compiler.select(command.args(arguments)))?;
+        let messages = messages(&output.stdout)?;
+        if !output.status.success() || compiler == Compiler::Clippy {
+            unwarned(&command, &output, &messages)?;
+        }
+        programs(messages)
     };
     let mut found = compile(&[])?;
     found.extend(compile(&["--test", "boot"])?);
@@ -129,15 +163,31 @@ pub(super) fn compile(workspace: &Workspace) -> Result<Vec<TestProgram>> {
     Ok(found)
 }
 
-fn programs(messages: &[u8]) -> Result<Vec<TestProgram>> {
-    let messages = serde_json::Deserializer::from_slice(messages).into_iter();
-    let messages: std::result::Result<Vec<Message>, _> = messages.collect();
-    let messages = messages.map_err(|error| KitError::malformed("cargo's output", error))?;
+fn messages(output: &[u8]) -> Result<Vec<Message>> {
+    let messages = serde_json::Deserializer::from_slice(output).into_iter();
+    messages
+        .collect::<std::result::Result<_, _>>()
+        .map_err(|error| KitError::malformed("cargo's output", error))
+}
+
+fn programs(messages: Vec<Message>) -> Result<Vec<TestProgram>> {
     let found: Vec<_> = messages.into_iter().filter_map(TestProgram::of).collect::<Result<_>>()?;
     if found.is_empty() {
         return Err(KitError::malformed("cargo's output", "it has no test programs"));
     }
     Ok(found)
+}
+
+/// Fails if the compiler has warned, or if cargo has failed.
+fn unwarned(command: &Command, output: &Output, messages: &[Message]) -> Result<()> {
+    let rendered = messages.iter().filter_map(|it| it.message.as_ref()?.rendered.as_deref());
+    let rendered: BTreeSet<_> = rendered.collect();
+    if output.status.success() && rendered.is_empty() {
+        return Ok(());
+    }
+    let said = Vec::from_iter(rendered).concat();
+    let text = [said.as_bytes(), &output.stderr].concat();
+    Err(program::failed(command, output.status, &text))
 }
 
 #[cfg(test)]
@@ -146,7 +196,7 @@ mod tests {
 
     #[test]
     fn test_programs_are_found_among_the_messages() {
-        let messages = r#"
+        let text = r#"
             {"reason": "compiler-artifact", "target": {"name": "a_b", "kind": ["lib"]},
              "profile": {"test": true}, "package_id": "path+file:///w/a-b#0.1.0",
              "manifest_path": "/w/a-b/Cargo.toml", "executable": "/w/target/a_b-1"}
@@ -162,13 +212,26 @@ mod tests {
              "manifest_path": "/w/tests/Cargo.toml", "executable": "/w/target/boot-1"}
             {"reason": "build-finished", "success": true}
         "#;
-        let found = programs(messages.as_bytes()).unwrap();
+        let found = programs(messages(text.as_bytes()).unwrap()).unwrap();
         let names: Vec<&str> = found.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(names, ["a-b --lib", "box-tests --test boot"]);
         assert_eq!(found[0].command().get_current_dir(), Some(Path::new("/w/a-b")));
-        for wrong in [messages.replace('#', "?"), messages.replace("true}", "false}")] {
-            assert!(programs(wrong.as_bytes()).is_err());
+        for wrong in [text.replace('#', "?"), text.replace("true}", "false}")] {
+            assert!(programs(messages(wrong.as_bytes()).unwrap()).is_err());
         }
+    }
+
+    #[test]
+    fn a_warning_fails_the_check_and_is_shown_once() {
+        let warned = |text: &str| {
+            let output = program::finish(&mut Command::new("true")).unwrap();
+            let messages = messages(text.as_bytes()).unwrap();
+            unwarned(&Command::new("cargo"), &output, &messages)
+        };
+        let warning = r#"{"reason": "compiler-message", "message": {"rendered": "unused: x\n"}}"#;
+        let error = warned(&[warning, warning].concat()).unwrap_err().to_string();
+        assert_eq!(error.matches("unused: x").count(), 1, "{error}");
+        warned(r#"{"reason": "build-finished", "success": true}"#).unwrap();
     }
 
     #[test]
