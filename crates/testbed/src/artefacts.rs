@@ -9,8 +9,10 @@ use crate::{Result, Workspace, program};
 
 /// The package, and also the name, of the program that runs on the build host.
 const BUILDER: &str = "boxbuild";
+/// The package, and also the name, of the program that starts boxes.
+const LAUNCHER: &str = "boxlaunch";
 /// The packages of the static programs that run on any host: boxlaunch, also on the virtual host, and `box`.
-const LAUNCHER_PACKAGES: [&str; 2] = ["boxlaunch", "box-front"];
+const LAUNCHER_PACKAGES: [&str; 2] = [LAUNCHER, "box-front"];
 /// The package of PID 1. It is compiled alone, because the features that other packages enable in its dependencies
 /// would change its bytes, and so every box.
 const INIT_PACKAGES: [&str; 1] = ["box-init"];
@@ -213,12 +215,20 @@ impl Artefacts {
         Self { boxbuild, ..Self::locate(workspace, Profile::Release) }
     }
 
-    /// Returns the command that builds only `boxbuild`, in the dev profile. Its dependencies have the same features as in
-    /// xtask, so the dependencies of both are compiled already.
-    pub fn builder_alone(workspace: &Workspace) -> Command {
+    /// Returns the command that builds the static `boxbuild` and `boxlaunch` of the demo, without optimization. One command
+    /// compiles the dependencies of both once, and shares procedural macros with xtask.
+    pub fn demo_build(workspace: &Workspace) -> Command {
         let mut cargo = workspace.cargo();
-        cargo.args(["build", "--package", BUILDER]);
+        cargo.args(["build", "--package", BUILDER, "--package", LAUNCHER]);
+        for_musl(&mut cargo);
         cargo
+    }
+
+    /// Returns the paths of the demo's programs: those of [`Self::demo_build`], and optimized ones.
+    pub fn locate_demo(workspace: &Workspace) -> Self {
+        let of_demo = |name: &str| workspace.target(&format!("{MUSL}/debug/{name}"));
+        let programs = Self::locate(workspace, Profile::Release);
+        Self { boxbuild: of_demo(BUILDER), boxlaunch: of_demo(LAUNCHER), ..programs }
     }
 
     /// Returns the command that builds boxlaunch and `box`.
@@ -247,13 +257,18 @@ impl Artefacts {
     /// Returns the command that builds static programs with the usual optimization.
     fn remapped_build(home: &Path, workspace: &Workspace, packages: &[&str]) -> Command {
         let mut cargo = release(workspace, packages);
-        cargo.args(["--target", MUSL]).env("CARGO_HOME", home);
-        if std::env::var_os(C_COMPILER.0).is_none() {
-            cargo.env(C_COMPILER.0, C_COMPILER.1);
-        }
+        for_musl(cargo.env("CARGO_HOME", home));
         // `CARGO_ENCODED_RUSTFLAGS` replaces all other flags, including RUSTFLAGS.
         cargo.env("CARGO_ENCODED_RUSTFLAGS", static_flags(home, workspace));
         cargo
+    }
+}
+
+/// Lets a build make static programs.
+fn for_musl(cargo: &mut Command) {
+    cargo.args(["--target", MUSL]);
+    if std::env::var_os(C_COMPILER.0).is_none() {
+        cargo.env(C_COMPILER.0, C_COMPILER.1);
     }
 }
 
@@ -303,6 +318,9 @@ mod tests {
         assert!(artefacts.boxbuild.ends_with("debug/boxbuild"));
         assert!(artefacts.boxlaunch.ends_with(format!("{MUSL}/release/boxlaunch")));
         assert!(artefacts.box_init.ends_with(format!("{MUSL}/release/box-init")));
+        let of_demo = Artefacts::locate_demo(&workspace);
+        assert!(of_demo.boxlaunch.ends_with(format!("{MUSL}/debug/boxlaunch")));
+        assert_eq!(of_demo.box_init, artefacts.box_init);
         let line = program::shown(&Artefacts::init_build(&workspace));
         let expected = format!("--package box-init --target {MUSL} --config {LESS_ZSTD}");
         assert!(line.ends_with(&expected), "{line}");

@@ -14,9 +14,14 @@ pub(crate) fn run() -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Installs the prerequisites of the demo, and returns the guest's kernel.
+/// Installs the standard library for static programs.
+pub(super) fn for_static_programs() -> Result<()> {
+    say::watch(|| prerequisites::musl_target(&mut say::note))
+}
+
+/// Installs the prerequisites of the demo, during a step, and returns the guest's kernel.
 pub(super) fn for_demo(workspace: &Workspace) -> Result<PathBuf> {
-    say::watch(|| prerequisites::for_demo(workspace, &mut say::note))
+    prerequisites::for_demo(workspace, &mut say::note)
 }
 
 /// Installs the prerequisites of the virtual host, and returns its kernel.

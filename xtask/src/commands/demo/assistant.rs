@@ -19,10 +19,9 @@ use crate::commands::{Outcome, setup};
 const GUEST_MIB: u32 = 640;
 
 pub(super) fn run() -> Outcome {
-    let demo = Demo::of("assistant")?;
+    say::note("the first run compiles for minutes");
+    let demo = Demo::compiled("assistant", "assistant-model")?;
     say::watch(|| packages(&[Package::Mmdebstrap], &mut say::note))?;
-    say::note("compiling boxbuild, boxlaunch, box-init and the model; minutes the first time");
-    say::step("compiling", || demo.compile("assistant-model"))?;
     say::step("making two images of Debian's packages", || {
         assistant::link_images(&demo.workspace, &demo.example("images"), &mut say::note)
     })?;

@@ -5,18 +5,23 @@ mod boot;
 mod hello;
 
 use std::fs;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::thread;
 
 use serde_json::Value;
 use testbed::lean_kernel;
-use testbed::{Artefacts, KitError, Profile, Result, Workspace, program};
+use testbed::{Artefacts, KitError, Result, Workspace, program};
 use tool_output::{cargo, say};
 
 use super::{Outcome, setup};
 
 /// The hint if the demo's box does not have the lean kernel.
 const SLOWER: &str = "`cargo xtask kernel` compiles a kernel, in minutes, with which the demo's box starts in less than half of the time";
+
+/// What the times of the demo do not show.
+const UNOPTIMIZED: &str = "boxlaunch is not optimized here, so that it compiles sooner; the one of `cargo xtask install` starts boxes faster";
 
 /// The choice of an example.
 #[derive(Debug, clap::Args)]
@@ -55,12 +60,21 @@ struct Demo {
 }
 
 impl Demo {
-    fn of(name: &'static str) -> Result<Self> {
+    /// Provides the prerequisites of the demo, and meanwhile compiles its programs. `package` is the example's.
+    fn compiled(name: &'static str, package: &str) -> Result<Self> {
         let workspace = Workspace::find();
+        setup::for_static_programs()?;
+        let kernel = say::step("compiling boxbuild, boxlaunch, box-init and the example", || {
+            thread::scope(|scope| {
+                let prerequisites = scope.spawn(|| setup::for_demo(&workspace));
+                compile(&workspace, package)?;
+                prerequisites.join().unwrap_or_else(|panic| resume_unwind(panic))
+            })
+        })?;
         Ok(Self {
             name,
-            kernel: setup::for_demo(&workspace)?,
-            artefacts: Artefacts::locate(&workspace, Profile::Dev),
+            kernel,
+            artefacts: Artefacts::locate_demo(&workspace),
             bundle: workspace.target(&format!("demo/{name}.box")),
             workspace,
         })
@@ -69,15 +83,6 @@ impl Demo {
     /// Returns a path in the example's directory.
     fn example(&self, path: &str) -> PathBuf {
         self.workspace.path(&format!("examples/{}/{path}", self.name))
-    }
-
-    /// Compiles boxbuild, boxlaunch, box-init, and the example's package.
-    fn compile(&self, package: &str) -> Result<()> {
-        // The dev profile is enough because the examples are small, and saves minutes.
-        cargo::run(&mut Artefacts::builder_alone(&self.workspace))?;
-        cargo::build_boxlaunch(&self.workspace)?;
-        cargo::run(&mut Artefacts::init_build(&self.workspace))?;
-        cargo::run(&mut Artefacts::static_build(&self.workspace, &[package]))
     }
 
     /// Builds the box and returns its digest. Removes the lock of an earlier demo first, because the images may have changed.
@@ -97,12 +102,25 @@ impl Demo {
     /// Prints the result of the demo, and returns its exit code.
     fn conclude(&self, text: &str, is_good: bool) -> Outcome {
         say::result(text);
+        say::note(UNOPTIMIZED);
         let lean = lean_kernel::find(&self.workspace)?.map(|lean| lean.elf());
         if lean.as_ref() != Some(&self.kernel) {
             say::note(SLOWER);
         }
         Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
+}
+
+/// Compiles boxbuild, boxlaunch, box-init, and the example's package. What is in the box is optimized, because its bytes are the
+/// box's digest. Both builds have directories of their own, and so run at the same time.
+fn compile(workspace: &Workspace, package: &str) -> Result<()> {
+    let mut in_box =
+        [Artefacts::init_build(workspace), Artefacts::static_build(workspace, &[package])];
+    thread::scope(|scope| {
+        let in_box = scope.spawn(move || in_box.iter_mut().try_for_each(cargo::captured));
+        cargo::run(&mut Artefacts::demo_build(workspace))?;
+        in_box.join().unwrap_or_else(|panic| resume_unwind(panic))
+    })
 }
 
 /// Writes a report as JSON.

@@ -19,9 +19,8 @@ const PATIENCE: &str = "20";
 const GUEST_MIB: u32 = 256;
 
 pub(super) fn run() -> Outcome {
-    let demo = Demo::of("hello")?;
-    say::note("compiling boxbuild, boxlaunch, box-init and the agent; minutes the first time");
-    say::step("compiling", || demo.compile("hello-agent"))?;
+    say::note("the first run compiles for minutes");
+    let demo = Demo::compiled("hello", "hello-agent")?;
     say::step("assembling the two images", || {
         hello::write_images(&demo.artefacts.hello_agent, &demo.example("images"))
     })?;
