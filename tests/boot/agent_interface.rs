@@ -1,15 +1,14 @@
 //! `boxlaunch agent` with the example agents, and with agents that do not serve the A3S agent interface.
 
-use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 use testbed::debian::GrpcImage;
 
 use crate::page::{self, assert_page};
-use crate::scenario::{Scenario, Step, bake, tools};
+use crate::scenario::{Ran, Scenario, Step, bake, tools};
 use crate::schema::assert_fits;
 
 const PAGE: &str = include_str!("../../docs/agents.md");
@@ -118,9 +117,6 @@ pub(crate) fn echo_boxfile() -> String {
     let declared = declared.split_inclusive("\n}\n").next().unwrap().replace("/base", "/business");
     declared + "vm cpus=1 memory=\"192MiB\"\n"
 }
-
-/// The steps, and the files that they left in `/out`.
-type Ran = (BTreeMap<String, Step>, BTreeMap<PathBuf, Vec<u8>>);
 
 static STEPS: LazyLock<Ran> = LazyLock::new(|| {
     let tools = tools();

@@ -16,7 +16,7 @@ publish 8000 host=8080 component="business"
 publish 9000 host=0
 "#;
 /// A new volume has the image's files with their owners and modes, and keeps what a program writes. The agent sees its image. A declared
-/// port is published at each start, unless the command line replaces it.
+/// port is published at each start, unless the command line replaces it. Two boxes of one bundle do not see each other's files.
 const STARTS: &str = r#"
 ifconfig lo 127.0.0.1 up
 boxlaunch run -d --name web /desk 2>&1 | grep -v 'verified\|made the'; boxlaunch port web | grep business
@@ -24,8 +24,8 @@ boxlaunch exec web -- sh -c 'ls -lnd /home/dev /data | tr -s " " | cut -d" " -f1
 echo new >/home/dev/.profile; rm -r /home/dev/.config; echo x >/data/x; echo inside >/tmp/index.html; httpd -p 127.0.0.1:8000 -h /tmp'
 boxlaunch exec --in agent -u 0 web -- sh -c 'cat /home/dev/.profile /data/x'; wget -qO- http://127.0.0.1:8080/
 other() { boxlaunch run -q --volume a:/home/dev --volume b:/data "$@"; }
-other /desk -- echo started 2>&1; other -p none /desk -- cat /home/dev/.profile; other -p 8081:8000/business /desk -- ls -A /home/dev
-boxlaunch stop web; boxlaunch start web; boxlaunch port web | grep business
+other /desk -- echo started 2>&1; other -p none /desk -- cat /home/dev/.profile; other -p 8081:8000/business /desk -- sh -c 'ls -A /home/dev /tmp; echo >/tmp/other'
+boxlaunch exec web ls -A /tmp; boxlaunch stop web; boxlaunch start web; boxlaunch port web | grep business
 boxlaunch exec web -- sh -c 'cat /home/dev/.profile; ls -A /home/dev; rm -r /home/dev/link /home/dev/.profile'; boxlaunch stop web; boxlaunch rm web; boxlaunch -q volume ls
 "#;
 

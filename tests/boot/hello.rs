@@ -64,7 +64,9 @@ static STARTED: LazyLock<(BTreeMap<String, Step>, Value)> = LazyLock::new(|| {
     let host = host.file(kernel, "/kernel").file(&late, "/late");
     let mut verify = Command::new(&tools.programs.boxlaunch);
     verify.args(["verify", "--json"]).arg(&hello).env("BOXLAUNCH_STATE", dir.path().join("state"));
-    let verified = serde_json::from_slice(&verify.output().unwrap().stdout).unwrap();
+    let verify = verify.output().unwrap();
+    assert!(verify.status.success(), "{verify:?}");
+    let verified = serde_json::from_slice(&verify.stdout).unwrap();
     let steps = Scenario::default()
         .run("first", "/hello", "exit 7")
         .step("doctor", "boxlaunch doctor --json")

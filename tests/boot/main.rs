@@ -109,7 +109,7 @@ const MODULES: &[Module] = &[
     module("busy", part(4), LONG, busy::TESTS),
     module("busy::left", part(4), LONG, left::TESTS),
     module("clients", part(1), LONG, clients::TESTS),
-    module("clients::working", part(3), LONG, clients::working::TESTS),
+    module("clients::working", part(1), LONG, clients::working::TESTS),
     module("commands", part(3), LONG, commands::TESTS),
     module("commands::calls", part(3), LONG, commands::calls::TESTS),
     module("commands::capabilities", part(3), LONG, commands::capabilities::TESTS),

@@ -48,11 +48,12 @@ boxlaunch run -q -d --name sick -p 8081:4088 --restart unhealthy --health-interv
 boxlaunch exec sick killall httpd; until_ sick ', 1 restart'; wget -qO- http://127.0.0.1:8081/
 boxlaunch inspect --json sick >/out/sick.json; boxlaunch stop sick; sleep 3; boxlaunch ps -n
 "#;
-/// A box that nobody uses ends by itself. A client that is attached uses it.
+/// A box that nobody uses ends by itself, also while a client is attached to another one. That client uses its box.
 const IDLE: &str = r#"
 boxlaunch run -q -d --name idle --idle 3s --grace 1 /healthy; boxlaunch attach idle >/dev/null 2>&1 & client=$!
-sleep 6; boxlaunch ps -n; kill $client; until_ idle 'ended\|stopped'; echo "runs: $(boxlaunch ps -n)"
-boxlaunch ps -a | grep '^idle' | grep -o 'stopped .*' | sed 's/[0-9]* second.* ago/N seconds ago/'
+boxlaunch run -q -d --name unused --idle 1s --grace 1 /healthy; until_ unused stopped
+sleep 4; boxlaunch ps -n; kill $client; until_ idle 'ended\|stopped'; echo "runs: $(boxlaunch ps -n)"
+boxlaunch ps -a | grep '^idle\|^unused' | grep -o 'stopped .*' | sed 's/[0-9]* second.* ago/N seconds ago/'
 boxlaunch inspect --json idle | grep -o '"stopped_by":"idle"'
 "#;
 /// While a box waits for its restart, a share has become a link to a directory that it may not see.
@@ -93,8 +94,10 @@ fn a_box_that_fails_is_started_again_until_somebody_stops_it() {
     }
     insta::assert_snapshot!(steps["idle"].stdout, @r#"
     idle
+    unused
     idle
     runs: 
+    stopped N seconds ago: nobody used it
     stopped N seconds ago: nobody used it
     "stopped_by":"idle"
     "#);

@@ -43,10 +43,10 @@ boxlaunch exec -d talker -- sh -c 'yes'; echo "status $?"; boxlaunch exec talker
 boxlaunch exec -d talker nothing 2>/tmp/errors; echo "status $?"; grep -c nothing /tmp/errors
 boxlaunch exec --detach talker -- sh -c 'exit 7'; echo "status $?"
 boxlaunch logs -n 1 -t talker | sed 's/[0-9-]*T[0-9:.]*Z/TIME/'"#;
-/// Prints the agent's output with `attach`, with `logs -f` while it runs, and with `logs` after its end, which is that of all boxes.
+/// Prints the agent's output with `attach`, with `logs -f` while it runs until it has ended, and with `logs` later.
 const LOGS: &str =
     "boxlaunch attach talker >/tmp/attached & boxlaunch logs -f talker >/tmp/followed 2>/tmp/errors & pids=\"$!\"
-sleep 2; boxlaunch stop --all -t 0 --json; wait $pids
+sleep 2; boxlaunch stop --all --json; wait $pids
 boxlaunch logs talker 2>/dev/null >/tmp/later; cmp /tmp/followed /tmp/later && echo same
 head -n 1 /tmp/later; cat /tmp/errors; grep -c count /tmp/attached; boxlaunch logs --since 1s talker 2>&1 | wc -l
 boxlaunch logs --json talker | head -n 1; boxlaunch rm --all";
@@ -96,8 +96,9 @@ const AFTER_STOPS: &str =
     "boxlaunch ps -an; boxlaunch run -q /hello -- /no/such/program 2>/dev/null; echo $?
 boxlaunch ps -a | grep -c stopped; boxlaunch rm $(boxlaunch ps -an) >/dev/null";
 
-/// Reads the output of an agent after it has ended.
-const FOREGROUND: &str = "boxlaunch run -q --rm /writer | { sleep 3; tail -c 4; }";
+/// Reads the output of an agent after it has ended, and ends another by Ctrl-C.
+const FOREGROUND: &str = "boxlaunch run -q --rm /writer | { sleep 3; tail -c 4; }
+timeout -s INT 3 boxlaunch run -q --rm /talker >/dev/null 2>&1; echo $?; boxlaunch ps -an";
 /// A `boxlaunch wait` that is ended does not end the box. The supervisor does not keep a descriptor of its caller. Nothing is left
 /// of a box with `--rm`. A box can be stopped before its agent is ready.
 const WAITING: &str = r#"boxlaunch run -d --rm --name waiting /hello 9>/tmp/nine >/dev/null
@@ -127,7 +128,7 @@ const HELD: &str = r#"boxlaunch exec held -- sleep 1000 & pid=$!
 boxlaunch exec -u 0 held -- sh -c 'kill -9 $PPID; sleep 5'; echo $?; wait $pid; echo $?
 boxlaunch exec held -- true; echo $?; boxlaunch ps -n
 curl --silent --unix-socket "$(boxlaunch inspect held --json | sed 's/.*"agent_socket":"\([^"]*\)".*/\1/')" http://box/health; echo
-boxlaunch stop held many; boxlaunch ps -n; boxlaunch rm held many"#;
+boxlaunch stop held; boxlaunch stop -t 0 many; boxlaunch ps -n; boxlaunch rm held many"#;
 
 /// An agent that writes more than all buffers up to the reader can hold, and ends.
 const WRITER: &str = r#"entrypoint "/bin/sh" "-c" "yes | head -c 1000000; echo end""#;
@@ -305,7 +306,7 @@ fn a_deaf_agent_is_killed_in_time_and_a_run_of_a_command_has_no_status_of_the_ag
 }
 
 fn nothing_that_the_agent_writes_in_the_foreground_is_lost() {
-    assert_eq!(stdout("foreground"), "end\n");
+    assert_eq!(stdout("foreground"), "end\n130\n");
 }
 
 fn who_waits_for_a_box_does_not_end_it_and_one_that_starts_can_be_stopped() {

@@ -60,9 +60,11 @@ echo memory $(grep -c c4n4ry /tmp/memory)
 echo name $(grep -c secretive /tmp/memory | sed 's/[1-9][0-9]*/some/')
 "#;
 
-/// Run by an ordinary user. The launcher makes itself undumpable while it has the values, so root owns its files in `/proc`.
+/// Run by an ordinary user, for whom a command sees the secrets of the agent while another sees those of business. The launcher makes
+/// itself undumpable while it has the values, so root owns its files in `/proc`.
 const USER: &str = r#"export KEY=a; echo c >/tmp/home/c
-echo b | boxlaunch run -q --secret API_KEY=env:KEY --secret CERT=file:/tmp/home/c --secret TOKEN=- /secretive -- sh -c "cat /run/secrets/cert /etc/app/token"
+echo b | boxlaunch run -q --name mine --in agent --secret API_KEY=env:KEY --secret CERT=file:/tmp/home/c --secret TOKEN=- /secretive -- \
+    sh -c 'cat /etc/app/token; echo $API_KEY; cat /run/secrets/cert; sleep 3' & sleep 2; boxlaunch exec mine cat /run/secrets/cert; wait
 "#;
 
 /// The path of a secret, `/tree/led/app/token`, contains a symbolic link: `/tree/led` points to `/workspace`. The secret is
@@ -213,7 +215,7 @@ fn no_program_changes_a_read_only_system() {
 }
 
 fn a_user_gives_secrets_too() {
-    assert_eq!(STEPS["user"].stdout, "c\nb\n", "{:?}", STEPS["user"]);
+    assert_eq!(STEPS["user"].stdout, "b\na\nc\n", "{:?}", STEPS["user"]);
 }
 
 fn the_page_shows_what_happens() {

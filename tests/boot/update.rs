@@ -1,13 +1,12 @@
 //! Updates: a box that runs is replaced by another one with the same name, options and published ports.
 
-use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use crate::scenario::{Scenario, Step, bake, tools};
+use crate::scenario::{Ran, Scenario, bake, tools};
 use crate::schema::assert_fits;
 
 /// The Boxfile of an agent that runs `script`, and is ready when its port accepts connections.
@@ -67,8 +66,6 @@ boxlaunch update --json data /never >/out/data.json; echo $?
 wget -qO- http://127.0.0.1:8082/; boxlaunch exec data cat /data/file; boxlaunch inspect --json data >/out/record.json
 boxlaunch rm -f data
 "#;
-
-type Ran = (BTreeMap<String, Step>, BTreeMap<PathBuf, Vec<u8>>);
 
 /// Runs the scripts in a virtual host that has the boxes v1, v2 and never. Only v1 declares a port.
 static RAN: LazyLock<Ran> = LazyLock::new(|| {

@@ -1,7 +1,7 @@
 //! `boxlaunch up` and other commands that refuse something about an environment, before any VM.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use box_contract::NetworkMode;
 use boxlaunch::boxes::{Boxes, Entry, Record, State};
@@ -9,7 +9,7 @@ use boxlaunch::project::name_of;
 use tempfile::TempDir;
 use testkit::test_box::{TestBox, config};
 
-use crate::{boxlaunch, ended};
+use crate::{boxlaunch, record, refused};
 
 /// The home directory of a user, with the projects `page` and `bare`, and a box.
 struct Home {
@@ -30,12 +30,8 @@ impl Home {
 
     /// Begins the record of a box with the name of the environment of `page`. It is that environment if `is_project`.
     fn entry(&self, is_project: bool) -> Entry {
-        let (opened, page) = (boxlaunch::opened::open(self.made.path()).unwrap(), self.page());
-        let name = name_of(&page);
-        let record = Record {
-            project: is_project.then_some(page),
-            ..Record::new(&opened, opened.plan().vm, Path::new("/none"))
-        };
+        let (page, name) = (self.page(), name_of(&self.page()));
+        let record = Record { project: is_project.then_some(page), ..record(&self.made) };
         Boxes::new(&self.path.join("state")).create(Some(&name), record).unwrap()
     }
 
@@ -43,20 +39,16 @@ impl Home {
         self.path.join("page")
     }
 
-    /// Returns what a command in a directory prints. The box is `BOX`, and paths and names do not depend on the home directory.
-    fn output(&self, directory: &str, words: &str) -> String {
+    /// Returns the error of a command in a directory, which ends with `code`. The box is `BOX`, and paths and names do not depend on
+    /// the home directory.
+    fn error(&self, directory: &str, code: i32, words: &str) -> String {
         let made = self.made.path().to_str().unwrap();
         let words: Vec<_> =
             words.split(' ').map(|it| if it == "BOX" { made } else { it }).collect();
         let mut command = boxlaunch(&words);
         command.env("BOXLAUNCH_STATE", self.path.join("state")).env("HOME", &self.path);
-        let ended = ended({
-            command.current_dir(self.path.join(directory));
-            command
-        });
-        assert!(matches!(ended.code, Some(1 | 2)), "{ended:?}");
-        let text = ended.stdout + &ended.stderr;
-        let text = text.replace(&name_of(&self.page()), "page-NNNN");
+        command.current_dir(self.path.join(directory));
+        let text = refused(command, code).replace(&name_of(&self.page()), "page-NNNN");
         text.replace(self.path.to_str().unwrap(), "HOME")
     }
 }
@@ -64,14 +56,18 @@ impl Home {
 #[test]
 fn a_name_belongs_to_one_box_and_a_directory_to_one_project() {
     let home = Home::new();
-    home.entry(false).end(Some(0), None).unwrap();
-    insta::assert_snapshot!(home.output("page", "up -q --box BOX"), @"
+    let mut entry = home.entry(false);
+    entry.update(|it| it.state = State::Running).unwrap();
+    let of_running = home.error("page", 1, "up -q --box BOX");
+    entry.end(Some(0), None).unwrap();
+    assert_eq!(home.error("page", 1, "up -q --box BOX"), of_running);
+    insta::assert_snapshot!(of_running, @"
     error: the name page-NNNN of this project's environment belongs to another box
       = help: rename the directory of one of the projects, or remove that box: `boxlaunch rm`
     ");
     let home = Home::new();
     home.entry(true).end(Some(0), None).unwrap();
-    insta::assert_snapshot!(home.output("page", "up -q sub --box BOX"), @"
+    insta::assert_snapshot!(home.error("page", 2, "up -q sub --box BOX"), @"
     error: HOME/page/sub overlaps with HOME/page, the project of the environment page-NNNN
       = help: use that one: `boxlaunch up HOME/page`; or remove it: `boxlaunch rm --all-data page-NNNN`
     ");
@@ -86,11 +82,11 @@ fn what_is_no_project_is_said() {
     fs::write(home.path.join("bare/.git"), "gitdir: ../key").unwrap();
     fs::write(home.path.join("key"), "key").unwrap();
     let output = [
-        home.output(".", "exec . true"),
-        home.output(".", "up --box BOX"),
-        home.output("/", "up --box BOX"),
-        home.output(".", "up --box BOX open"),
-        home.output(".", "up -q --box BOX bare"),
+        home.error(".", 1, "exec . true"),
+        home.error(".", 2, "up --box BOX"),
+        home.error("/", 2, "up --box BOX"),
+        home.error(".", 2, "up --box BOX open"),
+        home.error(".", 2, "up -q --box BOX bare"),
     ];
     insta::assert_snapshot!(output.concat(), @"
     error: HOME is in no project that has an environment
@@ -114,7 +110,7 @@ fn options_are_taken_once_and_a_box_that_asks_for_more_is_not_started() {
     let (home, filtered) = (Home::new(), TestBox::new(&filtered));
     home.entry(true).end(Some(0), None).unwrap();
     let other = format!("up -q --box {}", filtered.path().display());
-    let output = [home.output("page", "up -q -m 300m"), home.output("page", &other)];
+    let output = [home.error("page", 2, "up -q -m 300m"), home.error("page", 2, &other)];
     insta::assert_snapshot!(output.concat(), @"
     error: page-NNNN has the options of its first start
       = help: leave them out, except -p, which adds a port; or add --forget, which starts it with those of this command line alone
@@ -131,8 +127,8 @@ fn what_runs_keeps_the_box_and_the_options_of_its_start() {
     let mut entry = home.entry(true);
     entry.update(|it| it.state = State::Running).unwrap();
     let update = format!("update {} BOX", name_of(&home.page()));
-    let refused = ["up -q -m 300m", "up --forget", &update];
-    insta::assert_snapshot!(refused.map(|it| home.output("page", it)).concat(), @"
+    let refused = [(2, "up -q -m 300m"), (2, "up --forget"), (1, &update)];
+    insta::assert_snapshot!(refused.map(|(code, it)| home.error("page", code, it)).concat(), @"
     error: page-NNNN runs with the box and the options of its start
       = help: a port can be added while it runs: `boxlaunch up -p`; for other options: `boxlaunch down`, then `boxlaunch up --forget` with all options
     error: page-NNNN runs with the box and the options of its start

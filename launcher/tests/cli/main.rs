@@ -35,6 +35,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use box_contract::BoxConfig;
+use boxlaunch::boxes::Record;
 use boxlaunch::host::kvm::DEVICE;
 use boxlaunch::host::memory::Memory;
 use tempfile::TempDir;
@@ -96,6 +97,27 @@ fn boxlaunch(args: &[&str]) -> Command {
 fn piped(mut command: Command) -> Command {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
+}
+
+/// Runs `boxlaunch ARGS` with a state directory.
+fn in_state(state: &TempDir, args: &[&str]) -> Ended {
+    let mut command = boxlaunch(args);
+    command.env("BOXLAUNCH_STATE", state.path());
+    ended(command)
+}
+
+/// Returns the error of a command that ends with `code`, and prints nothing else.
+#[track_caller]
+fn refused(command: Command, code: i32) -> String {
+    let Ended { code: ended, stdout, stderr } = ended(command);
+    assert_eq!((ended, stdout.as_str()), (Some(code), ""), "{stderr}");
+    stderr
+}
+
+/// Returns a new record of a box.
+fn record(made: &TestBox) -> Record {
+    let opened = boxlaunch::opened::open(made.path()).unwrap();
+    Record::new(&opened, opened.plan().vm, Path::new("/none"))
 }
 
 fn ended(mut command: Command) -> Ended {

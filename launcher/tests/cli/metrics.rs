@@ -1,14 +1,13 @@
 //! `boxlaunch metrics`, read by the Prometheus project's own parser.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use boxlaunch::boxes::{Boxes, Entry, Record, State};
 use testbed::Workspace;
 use testbed::prerequisites::{Sample, prometheus_parser};
 use testkit::test_box::{TestBox, config};
 
-use crate::{Ended, boxlaunch, ended};
+use crate::{Ended, in_state, record};
 
 /// A state directory with a box that has ended, and two that run, whose supervisor is this process.
 pub(crate) struct Host {
@@ -19,10 +18,8 @@ pub(crate) struct Host {
 impl Host {
     pub(crate) fn new() -> Self {
         let (state, made) = (tempfile::tempdir().unwrap(), TestBox::new(&config()));
-        let opened = boxlaunch::opened::open(made.path()).unwrap();
-        let record = || Record::new(&opened, opened.plan().vm, Path::new("/none"));
         let boxes = Boxes::new(state.path());
-        let create = |name| boxes.create(Some(name), record()).unwrap();
+        let create = |name| boxes.create(Some(name), record(&made)).unwrap();
         create("ended").end(None, None).unwrap();
         create("removed").end(None, None).unwrap();
         boxes.remove("removed").unwrap();
@@ -37,15 +34,14 @@ impl Host {
         Self { state, _running: running }
     }
 
-    fn run(&self, args: &[&str]) -> Ended {
-        let mut command = boxlaunch(args);
-        command.env("BOXLAUNCH_STATE", self.state.path());
-        ended(command)
+    /// Runs `boxlaunch WORDS`.
+    pub(crate) fn run(&self, words: &str) -> Ended {
+        in_state(&self.state, &words.split(' ').collect::<Vec<_>>())
     }
 
-    /// Returns the samples of this state directory in the output of `boxlaunch ARGS`.
-    fn samples(&self, args: &[&str]) -> Vec<Sample> {
-        let output = self.run(args);
+    /// Returns the samples of this state directory in the output of `boxlaunch WORDS`.
+    fn samples(&self, words: &str) -> Vec<Sample> {
+        let output = self.run(words);
         assert_eq!(output.code, Some(0), "{output:?}");
         let file = self.state.path().join("metrics.prom");
         std::fs::write(&file, output.stdout).unwrap();
@@ -64,19 +60,19 @@ fn values(samples: &[Sample], name: &str) -> Vec<f64> {
 #[test]
 fn prometheus_reads_each_series_with_its_type_and_once() {
     let host = Host::new();
-    for args in [&["metrics"][..], &["metrics", "--all-users"]] {
-        let samples = host.samples(args);
+    for words in ["metrics", "metrics --all-users"] {
+        let samples = host.samples(words);
         for it in &samples {
             let kind = if it.name.ends_with("_total") { "counter" } else { "gauge" };
             assert_eq!(it.kind, kind, "{it:?}");
         }
         let series: BTreeSet<_> = samples.iter().map(|it| (&it.name, &it.labels)).collect();
-        assert_eq!(series.len(), samples.len(), "{args:?}: {samples:?}");
+        assert_eq!(series.len(), samples.len(), "{words}: {samples:?}");
         // Starting, running, ended and failed boxes.
-        assert_eq!(values(&samples, "boxlaunch_boxes"), [0.0, 2.0, 1.0, 0.0], "{args:?}");
-        assert_eq!(values(&samples, "boxlaunch_starts_total"), [4.0], "{args:?}");
+        assert_eq!(values(&samples, "boxlaunch_boxes"), [0.0, 2.0, 1.0, 0.0], "{words}");
+        assert_eq!(values(&samples, "boxlaunch_starts_total"), [4.0], "{words}");
         let denied = values(&samples, "boxlaunch_box_denied_connections_total");
-        assert_eq!(denied, [2.0, 2.0], "{args:?}");
+        assert_eq!(denied, [2.0, 2.0], "{words}");
         let started = values(&samples, "boxlaunch_box_start_time_seconds");
         let age = boxlaunch::boxes::since_epoch() as f64 / 1e3 - started[0];
         assert!((0.0..600.0).contains(&age), "{age}");
@@ -87,15 +83,15 @@ fn prometheus_reads_each_series_with_its_type_and_once() {
 #[test]
 fn a_process_that_is_no_child_of_the_supervisor_is_not_measured_for_others() {
     let host = Host::new();
-    let measured = |args: &[&str]| values(&host.samples(args), "boxlaunch_box_memory_bytes").len();
-    assert_eq!(measured(&["metrics"]), 2);
-    assert_eq!(measured(&["metrics", "--all-users"]), 0);
+    let measured = |words: &str| values(&host.samples(words), "boxlaunch_box_memory_bytes").len();
+    assert_eq!(measured("metrics"), 2);
+    assert_eq!(measured("metrics --all-users"), 0);
 }
 
 #[test]
 fn boxes_of_all_users_are_listed_with_their_user_and_place() {
     let host = Host::new();
-    let output = host.run(&["ps", "--all-users", "--json"]);
+    let output = host.run("ps --all-users --json");
     let all: serde_json::Value = serde_json::from_str(&output.stdout).unwrap();
     let directory = host.state.path().to_str().unwrap();
     let of_test = all["boxes"].as_array().unwrap().iter();
@@ -108,6 +104,6 @@ fn boxes_of_all_users_are_listed_with_their_user_and_place() {
     assert!(of_test.iter().all(|it| it["uid"] == uid.as_raw() && it["user"] == user.as_str()));
     let is_told = output.stderr.contains("only the boxes of this user are shown; root sees");
     assert_eq!(is_told, !uid.is_root(), "{}", output.stderr);
-    let table = host.run(&["ps", "--all-users"]).stdout;
+    let table = host.run("ps --all-users").stdout;
     assert!(table.starts_with("USER "), "{table}");
 }

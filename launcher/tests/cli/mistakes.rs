@@ -5,7 +5,7 @@ use box_contract::{
 };
 use testkit::test_box::config;
 
-use crate::{Ended, Scene, boxlaunch, ended};
+use crate::{Scene, boxlaunch, ended, refused};
 
 /// Returns a box that needs each kind of option: for secrets, a share, a skill, a network address and a variable.
 fn wanting() -> BoxConfig {
@@ -36,16 +36,9 @@ fn share() -> SharePlan {
     }
 }
 
-/// Returns the error of a wrong command line. The path of the state directory is replaced by `DIR`.
-fn refused(scene: &Scene, args: &[&str]) -> String {
-    let Ended { code, stdout, stderr } = scene.run(args);
-    assert_eq!((code, stdout.as_str()), (Some(2), ""), "{stderr}");
-    stderr.replace(&scene.state.path().display().to_string(), "DIR")
-}
-
 #[test]
 fn all_that_a_box_wants_is_said_at_once_with_the_words_to_type() {
-    insta::assert_snapshot!(refused(&Scene::new(&wanting()), &["run"]), @r#"
+    insta::assert_snapshot!(refused(Scene::new(&wanting()).command(&["run"]), 2), @r#"
     error: the box declares secrets that were not given: API_KEY, DB_PASSWORD
       = help: add `--secret API_KEY=env:API_KEY --secret DB_PASSWORD=env:DB_PASSWORD`; `NAME=file:PATH` reads a file instead, and `NAME=-` standard input
 
@@ -67,20 +60,19 @@ fn all_that_a_box_wants_is_said_at_once_with_the_words_to_type() {
 #[test]
 fn a_file_that_an_option_names_is_a_usage_error() {
     let scene = Scene::new(&config());
-    insta::assert_snapshot!(refused(&scene, &["run", "--env-file", "/none/a.env"]), @"
+    insta::assert_snapshot!(refused(scene.command(&["run", "--env-file", "/none/a.env"]), 2), @"
     error: cannot read the variables from /none/a.env: No such file or directory (os error 2)
       = help: correct the path: there is no such file
     ");
-    let directory = scene.state.path().display().to_string();
-    insta::assert_snapshot!(refused(&scene, &["run", "--env-file", &directory]), @"
-    error: cannot read the variables from DIR: it is not a regular file
+    insta::assert_snapshot!(refused(scene.command(&["run", "--env-file", "/tmp"]), 2), @"
+    error: cannot read the variables from /tmp: it is not a regular file
       = help: name a regular file, not a directory or a pipe
     ");
 }
 
 #[test]
 fn a_port_has_two_numbers() {
-    let refused = refused(&Scene::new(&config()), &["run", "-q", "-p", "80"]);
+    let refused = refused(Scene::new(&config()).command(&["run", "-q", "-p", "80"]), 2);
     let expected = "error: invalid value '80' for '--publish <[ADDRESS:]HOST:GUEST[/COMPONENT]>': write HOST_PORT:GUEST_PORT, one port each, or ADDRESS:HOST_PORT:GUEST_PORT, and /business after it for a port of the business component\n\n";
     assert!(refused.starts_with(expected), "{refused}");
 }
@@ -90,12 +82,12 @@ fn a_directory_that_is_not_here_comes_with_how_to_name_it() {
     let mut config = config();
     config.plan.shares = vec![share()];
     let scene = Scene::new(&config);
-    insta::assert_snapshot!(refused(&scene, &["run", "--share", "input"]), @"
+    insta::assert_snapshot!(refused(scene.command(&["run", "--share", "input"]), 2), @"
     error: cannot share project: No such file or directory (os error 2)
       = help: the Boxfile proposes project for its share input, below the current directory: change to where it is, make it, or give another one: `--share input=DIR`
     ");
     let own = ["run", "--share", "input=/tmp", "-v", "~/x:/w"];
-    insta::assert_snapshot!(refused(&scene, &own), @r#"
+    insta::assert_snapshot!(refused(scene.command(&own), 2), @r#"
     error: cannot share ~/x: No such file or directory (os error 2)
       = help: the shell did not expand `~`: write "$HOME/x"
     "#);
@@ -130,14 +122,14 @@ fn a_command_gets_no_terminal_that_is_not_there() {
 #[test]
 fn what_a_restart_would_not_apply_is_refused() {
     let scene = Scene::new(&config());
-    insta::assert_snapshot!(refused(&scene, &["run", "--restart", "on-failure"]), @"
+    insta::assert_snapshot!(refused(scene.command(&["run", "--restart", "on-failure"]), 2), @"
     error: --restart is for a detached run
       = help: add --detach, or let the program that starts this run start it again
     ");
-    let always = refused(&scene, &["run", "-d", "--restart", "always"]);
+    let always = refused(scene.command(&["run", "-d", "--restart", "always"]), 2);
     insta::assert_snapshot!(always.lines().next().unwrap(), @"error: invalid value 'always' for '--restart <POLICY[:N]>': a box is not started again when its agent ends with status 0 or it is stopped; write on-failure");
     let interval = ["run", "-d", "--restart", "on-failure", "--health-interval", "3"];
-    insta::assert_snapshot!(refused(&scene, &interval), @"
+    insta::assert_snapshot!(refused(scene.command(&interval), 2), @"
     error: --health-interval is for --restart unhealthy
       = help: add it, or leave --health-interval out
     ");

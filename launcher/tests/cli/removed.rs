@@ -2,18 +2,12 @@
 
 use serde_json::{Value, json};
 
+use crate::Ended;
 use crate::metrics::Host;
-use crate::{Ended, boxlaunch, ended};
-
-fn run(host: &Host, words: &str) -> Ended {
-    let mut command = boxlaunch(&words.split(' ').collect::<Vec<_>>());
-    command.env("BOXLAUNCH_STATE", host.state.path());
-    ended(command)
-}
 
 /// Returns the exit code and the report of a command.
 fn report(host: &Host, words: &str) -> (Option<i32>, Value) {
-    let Ended { code, stdout, stderr } = run(host, words);
+    let Ended { code, stdout, stderr } = host.run(words);
     (code, serde_json::from_str(&stdout).unwrap_or_else(|_| panic!("{stdout}{stderr}")))
 }
 
@@ -22,7 +16,7 @@ fn all_that_have_ended_are_removed_and_named() {
     let host = Host::new();
     assert_eq!(report(&host, "rm --all --json"), (Some(0), json!({ "names": ["ended"] })));
     assert_eq!(report(&host, "rm --all --json"), (Some(0), json!({ "names": [] })));
-    assert_eq!(run(&host, "ps -aq").stdout.lines().count(), 2, "those that run stay");
+    assert_eq!(host.run("ps -aq").stdout.lines().count(), 2, "those that run stay");
 }
 
 #[test]
@@ -45,7 +39,7 @@ fn a_list_is_filtered_by_status_name_and_box() {
     let host = Host::new();
     let names = |words: &str| {
         let mut names: Vec<_> =
-            run(&host, &format!("ps -q {words}")).stdout.lines().map(str::to_owned).collect();
+            host.run(&format!("ps -q {words}")).stdout.lines().map(str::to_owned).collect();
         names.sort();
         names.join(" ")
     };
@@ -58,13 +52,13 @@ fn a_list_is_filtered_by_status_name_and_box() {
     assert_eq!(names(&format!("-a -f box={}", &digest[..20])), "ended one two");
     assert_eq!(names("-f box=sha256:no"), "");
     for wrong in ["status=busy", "label=x", "name"] {
-        assert_eq!(run(&host, &format!("ps -f {wrong}")).code, Some(2), "{wrong}");
+        assert_eq!(host.run(&format!("ps -f {wrong}")).code, Some(2), "{wrong}");
     }
 }
 
 #[test]
 fn a_run_in_the_foreground_is_not_updated() {
-    let refused = run(&Host::new(), "update one /none.box");
+    let refused = Host::new().run("update one /none.box");
     insta::assert_snapshot!(refused.stderr, @"
     error: the run of one cannot be repeated: it was not started with `run --detach`, or an older boxlaunch has started it
       = help: run the box anew, with --detach

@@ -1,11 +1,12 @@
 //! Secrets that are not given, or not as they can be, are named before the box starts. None of their values is.
 
 use std::fs;
+use std::process::Command;
 
 use box_contract::{Scope, SecretDelivery, SecretPlan};
 use testkit::test_box::config;
 
-use crate::{Scene, ended};
+use crate::{Scene, piped, refused};
 
 #[test]
 fn a_secret_that_is_not_given_is_named() {
@@ -20,13 +21,13 @@ fn a_secret_that_is_not_given_is_named() {
     ];
     let scene = Scene::new(&config);
     fs::write(scene.state.path().join("cert"), "cert").unwrap();
-    let refused = |options: &str| {
-        let words: Vec<_> = ["run"].into_iter().chain(options.split(' ')).collect();
-        let mut command = scene.command(&words);
+    let error = |options: &str, input: &str| {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!(r#"exec "$0" run "$@" <{input}"#)]);
+        command.arg(env!("CARGO_BIN_EXE_boxlaunch")).args(options.split(' '));
+        command.arg(scene.made.path()).env("BOXLAUNCH_STATE", scene.state.path());
         command.current_dir(scene.state.path()).env_remove("KEY");
-        let ended = ended(command);
-        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{}", ended.stderr);
-        ended.stderr
+        refused(piped(command), 2)
     };
     let all = [
         "--secret CERT=-",
@@ -34,7 +35,9 @@ fn a_secret_that_is_not_given_is_named() {
         "--secret CERT=file:cert --secret API_KEY=env:KEY --secret TOKEN=-",
         "--secret API_KEY=c4n4ry",
     ];
-    insta::assert_snapshot!(all.map(refused).join("--\n"), @"
+    let errors = |input| all.map(|it| error(it, input)).join("--\n");
+    assert_eq!(errors("&-"), errors("/dev/null"), "standard input may be closed");
+    insta::assert_snapshot!(errors("/dev/null"), @"
     error: the box declares secrets that were not given: API_KEY, TOKEN
       = help: add `--secret API_KEY=env:API_KEY --secret TOKEN=env:TOKEN`; `NAME=file:PATH` reads a file instead, and `NAME=-` standard input
     --

@@ -7,7 +7,7 @@ use std::process::Command;
 use box_contract::{Access, BoxConfig, Scope, ScratchPlan, SharePlan, SkillMode, SkillPlan};
 use testkit::test_box::config;
 
-use crate::{Scene, ended, piped};
+use crate::{Scene, piped, refused};
 
 /// Shares a bind mount of a protected directory, a bind mount of a directory that contains one, and a directory that contains
 /// such a bind mount.
@@ -19,7 +19,7 @@ fn no_mount_leads_a_box_to_what_the_programs_keep() {
     for path in ["kept/boxbuild/inner", "kept/state", "project/inner", "elsewhere"] {
         fs::create_dir_all(at(path)).unwrap();
     }
-    let refused = |from: &str, to: &str, share: &str| {
+    let shares = |from: &str, to: &str, share: &str| {
         let mount = r#"mount --bind "$1" "$2" && shift 2 && exec "$@""#;
         let mut command = Command::new("unshare");
         command.args(["--map-root-user", "--mount", "sh", "-c", mount, "sh", &at(from), &at(to)]);
@@ -28,15 +28,14 @@ fn no_mount_leads_a_box_to_what_the_programs_keep() {
         command.arg(scene.made.path()).args(["--", "true"]);
         command.env("HOME", at("none")).env("XDG_CONFIG_HOME", at("kept"));
         command.env("BOXLAUNCH_STATE", at("kept/state"));
-        let ended = ended(piped(command));
-        assert_eq!(ended.code, Some(2), "{ended:?}");
-        ended.stderr.lines().next().unwrap().replace(&home.path().display().to_string(), "HOME")
+        let error = refused(piped(command), 2);
+        error.lines().next().unwrap().replace(&home.path().display().to_string(), "HOME")
     };
     let lines = [
-        refused("kept/boxbuild", "elsewhere", ":rw"),
-        refused("kept", "elsewhere", ":rw"),
-        refused("kept/boxbuild", "project/inner", ":rw"),
-        refused("kept/state", "elsewhere", ""),
+        shares("kept/boxbuild", "elsewhere", ":rw"),
+        shares("kept", "elsewhere", ":rw"),
+        shares("kept/boxbuild", "project/inner", ":rw"),
+        shares("kept/state", "elsewhere", ""),
     ];
     insta::assert_snapshot!(lines.join("\n"), @"
     error: a box must not write to HOME/elsewhere: boxbuild keeps its files in HOME/kept/boxbuild
@@ -58,16 +57,14 @@ fn no_box_writes_to_a_file_that_a_variable_names() {
     for path in ["work/target/init", "keys/auth.json"] {
         fs::write(at(path), "").unwrap();
     }
-    let refused = |variable: &str, path: &str, share: &str| {
+    let named = |variable: &str, path: &str, share: &str| {
         let mut command = scene.command(&["run", "-v", &format!("{}:/w{share}", at("work"))]);
         command.args(["-v", &format!("{}:/k", at("keys"))]).env("HOME", at("none"));
         command.env(variable, at(path));
-        let ended = ended(command);
-        assert_eq!(ended.code, Some(2), "{ended:?}");
-        ended.stderr.replace(&real.display().to_string(), "HOME")
+        refused(command, 2).replace(&real.display().to_string(), "HOME")
     };
-    let texts = refused("BOXBUILD_INIT", "work/target/init", ":rw")
-        + &refused("REGISTRY_AUTH_FILE", "keys/auth.json", "");
+    let texts = named("BOXBUILD_INIT", "work/target/init", ":rw")
+        + &named("REGISTRY_AUTH_FILE", "keys/auth.json", "");
     insta::assert_snapshot!(texts, @"
     error: a box must not write to HOME/work, which contains the init that boxbuild puts into boxes: HOME/work/target/init, which BOXBUILD_INIT names
       = help: share a directory that does not have HOME/work/target/init in it; or move that file elsewhere, and set BOXBUILD_INIT to its new path
@@ -98,14 +95,12 @@ fn desk() -> BoxConfig {
     config
 }
 
-/// Returns the error of `boxlaunch run OPTIONS BOX` in the directory `DIR`.
-fn refused(scene: &Scene, directory: &Path, options: &str) -> String {
+/// Returns the error of `boxlaunch run OPTIONS BOX` in the directory `DIR`, which ends with `code`.
+fn error(scene: &Scene, directory: &Path, code: i32, options: &str) -> String {
     let words: Vec<_> = ["run"].into_iter().chain(options.split(' ')).collect();
     let mut command = scene.command(&words);
     command.current_dir(directory);
-    let ended = ended(command);
-    assert!(matches!(ended.code, Some(1 | 2)), "{ended:?}");
-    ended.stderr.replace(directory.canonicalize().unwrap().to_str().unwrap(), "DIR")
+    refused(command, code).replace(directory.canonicalize().unwrap().to_str().unwrap(), "DIR")
 }
 
 #[test]
@@ -118,16 +113,17 @@ fn devices_run_out_and_what_is_missing_is_named() {
     let skill = "---\nname: hot\ndescription: Changes.\n---\n";
     fs::write(home.path().join("hot/SKILL.md"), skill).unwrap();
     let all = [
-        (&desk, "--share input=project --skill hot=hot -v .:/w:rw --volume more:/more"),
-        (&desk, "--skill hot=hot"),
-        (&desk, "--share input=project"),
-        (&desk, "-v .:/data --share input=project --skill hot=hot"),
-        (&desk, "--share input=project --skill hot=project"),
-        (&other, "-v ./none:/x"),
-        (&other, "--share none"),
-        (&other, "--emulated -v .:/x"),
+        (&desk, 2, "--share input=project --skill hot=hot -v .:/w:rw --volume more:/more"),
+        (&desk, 2, "--skill hot=hot"),
+        (&desk, 2, "--share input=project"),
+        (&desk, 2, "-v .:/data --share input=project --skill hot=hot"),
+        (&desk, 2, "--share input=project --skill hot=project"),
+        (&other, 1, "-v ./none:/x"),
+        (&other, 2, "--share none"),
+        (&other, 2, "--emulated -v .:/x"),
     ];
-    insta::assert_snapshot!(all.map(|(scene, it)| refused(scene, home.path(), it)).concat(), @r#"
+    let errors = all.map(|(scene, code, it)| error(scene, home.path(), code, it));
+    insta::assert_snapshot!(errors.concat(), @r#"
     error: the box cannot have all of this: its disks, shares and network take 5 devices, and a VM has 4: one for each disk, one for all writable shares together, one for all other shares together, and one for `network "shared"`
       = help: leave a volume, --disk or the directories of one kind out
     error: the box wants to read a directory of this host at /data, its share input
@@ -155,11 +151,11 @@ fn a_file_is_only_read_and_not_too_large() {
     fs::write(home.path().join("settings"), "of the host").unwrap();
     fs::write(home.path().join("large"), vec![0; (1 << 20) + 1]).unwrap();
     let all = [
-        "-v ./settings:/x:rw --share input=settings",
-        "-v /bin:/bin2 --share input=/proc",
-        "-v ./large:/x --share input=settings",
+        (2, "-v ./settings:/x:rw --share input=settings"),
+        (1, "-v /bin:/bin2 --share input=/proc"),
+        (1, "-v ./large:/x --share input=settings"),
     ];
-    insta::assert_snapshot!(all.map(|it| refused(&scene, home.path(), it)).concat(), @"
+    insta::assert_snapshot!(all.map(|(code, it)| error(&scene, home.path(), code, it)).concat(), @"
     error: ./settings is a file, of which a box gets a copy to read
       = help: share it without `rw`, or share the directory that it is in
     error: cannot share /proc: /proc is a file system of the kernel

@@ -3,13 +3,13 @@
 use std::fs;
 use std::path::Path;
 
-use boxlaunch::boxes::{Boxes, Entry, Record};
+use boxlaunch::boxes::{Boxes, Entry};
 use boxlaunch::mounts::roots_disk::RootsDisk;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use testkit::test_box::{TestBox, config};
 
-use crate::{Ended, boxlaunch, ended};
+use crate::{Ended, boxlaunch, ended, record};
 
 /// The size of the disk of the box `work`.
 const SIZE: u64 = 16 << 20;
@@ -29,11 +29,7 @@ impl Host {
         fs::create_dir_all(home.path().join("project")).unwrap();
         fs::create_dir_all(home.path().join("config/boxlaunch")).unwrap();
         let made = TestBox::new(&config());
-        let opened = boxlaunch::opened::open(made.path()).unwrap();
-        let create = |name| {
-            let record = Record::new(&opened, opened.plan().vm, Path::new("/none"));
-            Boxes::new(state.path()).create(Some(name), record).unwrap()
-        };
+        let create = |name| Boxes::new(state.path()).create(Some(name), record(&made)).unwrap();
         let mut work = create("work");
         drop(RootsDisk::keep(work.directory(), SIZE).unwrap());
         work.update(|record| record.disk_bytes = Some(SIZE)).unwrap();

@@ -1,13 +1,12 @@
 //! Tasks that are refused before the box starts, and boxes without a task.
 
 use std::fs;
-use std::path::Path;
 
-use boxlaunch::boxes::{Boxes, Record};
+use boxlaunch::boxes::Boxes;
 use nix::sys::stat::Mode;
 use testkit::test_box::config;
 
-use crate::{Ended, Scene, boxlaunch, ended};
+use crate::{Scene, boxlaunch, record, refused};
 
 const FEW: &str = r#"{"id":"x"}"#;
 const OTHER: &str = r#"{"id":"x","type":"y","description":"z","timeout":1}"#;
@@ -26,22 +25,20 @@ fn scene() -> Scene {
     scene
 }
 
-/// Returns what a command that is refused prints in the directory of [`scene`]. `BOX` is the box.
-fn refused(scene: &Scene, words: &str) -> String {
+/// Returns the error of a command in the directory of [`scene`], which ends with `code`. `BOX` is the box.
+fn error(scene: &Scene, code: i32, words: &str) -> String {
     let (made, state) = (scene.made.path().to_str().unwrap(), scene.state.path());
     let words: Vec<_> = words.split(' ').map(|it| if it == "BOX" { made } else { it }).collect();
     let mut command = boxlaunch(&words);
     command.current_dir(state).env("BOXLAUNCH_STATE", state);
-    let Ended { code, stdout, stderr } = ended(command);
-    assert!(matches!(code, Some(1 | 2)) && stdout.is_empty(), "{words:?}: {stderr}");
-    stderr.replace(state.canonicalize().unwrap().to_str().unwrap(), "DIR")
+    refused(command, code).replace(state.canonicalize().unwrap().to_str().unwrap(), "DIR")
 }
 
 #[test]
 fn what_is_no_task_is_refused_before_the_box_starts() {
     let scene = scene();
     let tasks = ["few", "other", "long", "none"];
-    let tasks = tasks.map(|it| refused(&scene, &format!("run --task {it}.json BOX")));
+    let tasks = tasks.map(|it| error(&scene, 2, &format!("run --task {it}.json BOX")));
     insta::assert_snapshot!(tasks.concat(), @"
     error: few.json: it is not a task: missing field `type` at line 1 column 10
       = help: a task is a JSON object with `id`, `type` and `description`, and if need be `input`, `tags` and `timeout_seconds`
@@ -57,7 +54,7 @@ fn what_is_no_task_is_refused_before_the_box_starts() {
         "run --emulated --task task.json BOX",
         "run --task task.json BOX -- true",
     ];
-    insta::assert_snapshot!(options.map(|it| refused(&scene, it)).concat(), @"
+    insta::assert_snapshot!(options.map(|it| error(&scene, 2, it)).concat(), @"
     error: --result: the box has no task
       = help: give it one: `--task FILE`, or `task` in the Boxfile
     error: --task cannot be used with --emulated: the box runs in a VM within the emulated host
@@ -69,14 +66,15 @@ fn what_is_no_task_is_refused_before_the_box_starts() {
 
     For more information, try '--help'.
     ");
+    assert_eq!(Boxes::new(scene.state.path()).all().unwrap(), []);
 }
 
 #[test]
 fn a_result_is_written_to_a_regular_file() {
     let scene = scene();
-    let places = ["/nowhere/r.json", "place", "pipe", "/dev/null", "-"];
-    let places =
-        places.map(|it| refused(&scene, &format!("run --task task.json --result {it} BOX")));
+    let places = [(1, "/nowhere/r.json"), (2, "place"), (2, "pipe"), (2, "/dev/null"), (2, "-")];
+    let places = places
+        .map(|(code, it)| error(&scene, code, &format!("run --task task.json --result {it} BOX")));
     insta::assert_snapshot!(places.concat(), @"
     error: cannot write /nowhere/r.json: No such file or directory (os error 2)
       = help: create its directory first, or name another path
@@ -89,6 +87,7 @@ fn a_result_is_written_to_a_regular_file() {
     error: --result cannot be `-`
       = help: name a file; `boxlaunch task NAME --result` prints the result later
     ");
+    assert_eq!(Boxes::new(scene.state.path()).all().unwrap(), []);
 }
 
 /// A run that does not get its name leaves the result of another one as it is.
@@ -96,14 +95,12 @@ fn a_result_is_written_to_a_regular_file() {
 fn a_box_without_a_task_has_none_to_show_and_keeps_its_name() {
     let scene = scene();
     scene.trust_kvm();
-    let opened = boxlaunch::opened::open(scene.made.path()).unwrap();
-    let record = Record::new(&opened, opened.plan().vm, Path::new("/none"));
     let boxes = Boxes::new(scene.state.path());
-    boxes.create(Some("other"), record).unwrap().end(Some(0), None).unwrap();
+    boxes.create(Some("other"), record(&scene.made)).unwrap().end(Some(0), None).unwrap();
     let kept = scene.state.path().join("kept.json");
     fs::write(&kept, "kept").unwrap();
     let named = "run --name other --task task.json --result kept.json BOX";
-    insta::assert_snapshot!(refused(&scene, "task other") + &refused(&scene, named), @"
+    insta::assert_snapshot!(error(&scene, 1, "task other") + &error(&scene, 1, named), @"
     error: the box other has no task
       = help: declare a `task` in the Boxfile, or give one to a run: `boxlaunch run --task FILE`
     error: the name other is taken by another box

@@ -9,14 +9,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use testkit::test_box::config;
 
-use crate::{Ended, Scene, boxlaunch, ended};
-
-/// Runs `boxlaunch ARGS` with a state directory.
-fn in_state(state: &TempDir, args: &[&str]) -> Ended {
-    let mut command = boxlaunch(args);
-    command.env("BOXLAUNCH_STATE", state.path());
-    ended(command)
-}
+use crate::{Ended, Scene, in_state};
 
 /// Returns the words, the exit code and the output of a command. The path of the state directory is replaced by `STATE`.
 fn output(state: &TempDir, args: &[&str]) -> String {
