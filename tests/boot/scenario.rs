@@ -251,7 +251,8 @@ impl Scenario {
         self.step(name, &run(&format!("run --json {bundle}"), command))
     }
 
-    /// Adds `boxlaunch SUBCOMMAND`, such as `run --json /hello`, with several commands, which run one after the other. `seconds` of virtual time are the limit for all together. [`Step::parts`] returns the result of each.
+    /// Adds `boxlaunch SUBCOMMAND`, such as `run --json /hello`, with several commands, which run one after the other. `seconds` of
+    /// virtual time are the limit for all together. [`Step::parts`] returns the result of each.
     pub(crate) fn run_all(
         self,
         seconds: u32,

@@ -103,7 +103,10 @@ fn check(workspace: &Workspace, extent: Extent, fresh: bool) -> Result<Vec<Strin
         if all { setup::for_all_tests(workspace) } else { setup::for_tests(workspace) }
     })?;
     let compiler = if all { Compiler::Clippy } else { Compiler::Rustc };
-    let programs = compile(&mut checks, compiler)?;
+    let (programs, lints) = compile(&mut checks, compiler)?;
+    if all {
+        checks.done("clippy", || lints);
+    }
     let listed = Listed::all(&programs)?;
     checks.done("boots of docs/status.md", || status::check(workspace, &listed));
     let boots = Selected::of(workspace, listed, extent)?;
@@ -133,7 +136,7 @@ fn commit(workspace: &Workspace) -> String {
 
 /// Compiles the programs that tests start, and the tests. Both have directories of their own, so that cargo compiles them at the same
 /// time: at the end of each program, only one processor has work.
-fn compile(checks: &mut Checks<'_>, compiler: Compiler) -> Result<Vec<TestProgram>> {
+fn compile(checks: &mut Checks<'_>, compiler: Compiler) -> Result<(Vec<TestProgram>, Result<()>)> {
     let workspace = checks.workspace;
     checks.step("compiling the tests and the programs that they start", || {
         thread::scope(|scope| {

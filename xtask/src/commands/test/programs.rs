@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
 use serde::Deserialize;
 use testbed::{KitError, Result, Workspace, program};
@@ -142,25 +142,31 @@ fn package_of(id: &str) -> Option<&str> {
 }
 
 /// Compiles all tests and returns their programs: first the one that boots, which takes longest, then the integration tests, then
-/// all others.
+/// all others. Also returns whether the lints of [`Compiler::Clippy`] hold, because the tests run even if they do not.
 ///
 /// # Errors
 /// A program does not compile.
-pub(super) fn compile(workspace: &Workspace, compiler: Compiler) -> Result<Vec<TestProgram>> {
+pub(super) fn compile(
+    workspace: &Workspace,
+    compiler: Compiler,
+) -> Result<(Vec<TestProgram>, Result<()>)> {
     let compile = |arguments: &[&str]| {
         let mut command = workspace.cargo();
         command.args(["test", "--workspace", "--no-run", "--message-format", "json"]);
         let output = program::finish(compiler.select(command.args(arguments)))?;
         let messages = messages(&output.stdout)?;
-        if !output.status.success() || compiler == Compiler::Clippy {
-            unwarned(&command, &output, &messages)?;
+        if !output.status.success() {
+            let text = said(&messages) + &String::from_utf8_lossy(&output.stderr);
+            return Err(program::failed(&command, output.status, text.as_bytes()));
         }
-        programs(messages)
+        let lints = if compiler == Compiler::Clippy { unwarned(&messages) } else { Ok(()) };
+        programs(messages).map(|found| (found, lints))
     };
-    let mut found = compile(&[])?;
-    found.extend(compile(&["--test", "boot"])?);
+    let (mut found, lints) = compile(&[])?;
+    let (boot, of_boot) = compile(&["--test", "boot"])?;
+    found.extend(boot);
     found.sort_by_key(|it| (!it.boots(), !it.name.contains(" --test "), it.name.clone()));
-    Ok(found)
+    Ok((found, lints.and(of_boot)))
 }
 
 fn messages(output: &[u8]) -> Result<Vec<Message>> {
@@ -178,16 +184,19 @@ fn programs(messages: Vec<Message>) -> Result<Vec<TestProgram>> {
     Ok(found)
 }
 
-/// Fails if the compiler has warned, or if cargo has failed.
-fn unwarned(command: &Command, output: &Output, messages: &[Message]) -> Result<()> {
-    let rendered = messages.iter().filter_map(|it| it.message.as_ref()?.rendered.as_deref());
-    let rendered: BTreeSet<_> = rendered.collect();
-    if output.status.success() && rendered.is_empty() {
+/// Fails if the compiler has warned.
+fn unwarned(messages: &[Message]) -> Result<()> {
+    let output = said(messages);
+    if output.is_empty() {
         return Ok(());
     }
-    let said = Vec::from_iter(rendered).concat();
-    let text = [said.as_bytes(), &output.stderr].concat();
-    Err(program::failed(command, output.status, &text))
+    Err(KitError::Failed { command: "clippy".to_owned(), status: "warnings".to_owned(), output })
+}
+
+/// Returns what the compiler has printed, each text once: a file belongs to several programs.
+fn said(messages: &[Message]) -> String {
+    let texts = messages.iter().filter_map(|it| it.message.as_ref()?.rendered.as_deref());
+    Vec::from_iter(texts.collect::<BTreeSet<_>>()).concat()
 }
 
 #[cfg(test)]
@@ -223,11 +232,7 @@ mod tests {
 
     #[test]
     fn a_warning_fails_the_check_and_is_shown_once() {
-        let warned = |text: &str| {
-            let output = program::finish(&mut Command::new("true")).unwrap();
-            let messages = messages(text.as_bytes()).unwrap();
-            unwarned(&Command::new("cargo"), &output, &messages)
-        };
+        let warned = |text: &str| unwarned(&messages(text.as_bytes()).unwrap());
         let warning = r#"{"reason": "compiler-message", "message": {"rendered": "unused: x\n"}}"#;
         let error = warned(&[warning, warning].concat()).unwrap_err().to_string();
         assert_eq!(error.matches("unused: x").count(), 1, "{error}");
