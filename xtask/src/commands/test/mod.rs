@@ -8,6 +8,7 @@ mod processor;
 mod programs;
 mod ran;
 mod run;
+mod scratch;
 mod status;
 
 use std::panic::resume_unwind;
@@ -22,6 +23,7 @@ use self::parts::{Extent, Listed, Selected};
 use self::processor::Processor;
 use self::programs::{Compiler, TestProgram};
 use self::run::Tests;
+use self::scratch::Scratch;
 use super::{Outcome, dependencies, setup};
 
 const HELP: &str = "\
@@ -93,6 +95,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
 /// Runs all checks, and returns the summary's lines.
 fn check(workspace: &Workspace, extent: Extent, fresh: bool) -> Result<Vec<String>> {
     let all = extent != Extent::Short;
+    let scratch = Scratch::begin()?;
     let mut checks = Checks::of(workspace);
     setup::for_lints()?;
     checks.cargo("cargo fmt --check", workspace.cargo().args(["fmt", "--all", "--check"]));
@@ -110,7 +113,7 @@ fn check(workspace: &Workspace, extent: Extent, fresh: bool) -> Result<Vec<Strin
     let listed = Listed::all(&programs)?;
     checks.done("boots of docs/status.md", || status::check(workspace, &listed));
     let boots = Selected::of(workspace, listed, extent)?;
-    let tests = Tests { workspace, boots: &boots, all, fresh };
+    let tests = Tests { workspace, boots: &boots, scratch: scratch.path(), all, fresh };
     let summary = checks.step("tests", || tests.run(programs, &commit(workspace)));
     say::doing("");
     let summary = summary.inspect_err(|error| checks.failed.push(error.to_string()));

@@ -1,6 +1,7 @@
 //! Runs test programs, two at a time: while the last tests of one program leave a processor idle, the other program uses it.
 
 use std::collections::VecDeque;
+use std::path::Path;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -24,6 +25,8 @@ const LANES: usize = 2;
 pub(super) struct Tests<'a> {
     pub(super) workspace: &'a Workspace,
     pub(super) boots: &'a Selected,
+    /// The directory for temporary files.
+    pub(super) scratch: &'a Path,
     /// Whether tests with `#[ignore]` run too, except those that boot, which `boots` selects.
     pub(super) all: bool,
     /// Whether no result of a boot is taken from the cache.
@@ -71,7 +74,9 @@ impl Tests<'_> {
             Err(error) => state.failed.push(error.to_string()),
         }
         cache.prune();
-        lines.extend(state.summary(self.boots)?);
+        let summary =
+            state.summary(self.boots).inspect_err(|_| lines.iter().for_each(|it| say::note(it)));
+        lines.extend(summary?);
         Ok(lines)
     }
 
@@ -131,6 +136,7 @@ impl Tests<'_> {
     fn command(self, program: &TestProgram, tests: &[String], run: &Run) -> Result<Command> {
         let mut command = program.command();
         command.env(Artefacts::BUILT, "1").env("INSTA_UPDATE", "no");
+        command.env("TMPDIR", self.scratch);
         command.env(promises::MEASURED, self.workspace.target(promises::MEASURED_FILE));
         for variable in WEAKENING {
             command.env_remove(variable);
@@ -197,7 +203,8 @@ mod tests {
         let cache = Cache::at(directory.path().join("cache"));
         let run = Run::begin(&directory.path().join("run"), &cache, None).unwrap();
         let (workspace, boots) = (&Workspace::find(), &selected(1));
-        let tests = Tests { workspace, boots, all: false, fresh: false };
+        let scratch = directory.path();
+        let tests = Tests { workspace, boots, scratch, all: false, fresh: false };
         let command = tests.command(&TestProgram::named("a --lib"), &[], &run).unwrap();
         let removed = |name: &&str| command.get_envs().any(|it| it == (name.as_ref(), None));
         assert!(WEAKENING.iter().all(removed));
