@@ -206,18 +206,16 @@ impl Run {
             note_use(&self.cache.join(key.hex()));
             return Ok((run, Origin::Found));
         }
-        let finished = prepared.start();
-        let record = match &finished {
-            Ok(finished) => finished.record()?,
-            Err(_) => None,
-        };
+        // A start that fails here, for example because the disk is full, says nothing about the kept result.
+        let finished = prepared.start()?;
+        let record = finished.record()?;
         if kept.is_some() && kept != record {
             self.write(ANOTHER, &key.hex(), &record.unwrap_or_default())?;
             // If this run does not come to its end, the next one must not find the result either.
             drop(fs::remove_file(self.cache.join(key.hex())));
             return Err(KitError::AnotherResult { key: key.hex(), module: module.to_owned() });
         }
-        let run = finished?.run;
+        let run = finished.run;
         if kept.is_some() {
             return Ok((run, Origin::Repeated));
         }
@@ -267,13 +265,24 @@ impl Run {
     /// The times of the starts cannot be written.
     pub fn end(&self) -> Result<Option<String>> {
         if let Some(key) = names(&self.folder.join(ANOTHER)).pop() {
-            for kept in names(&self.cache) {
-                // Another run may remove it at the same time.
-                drop(fs::remove_file(self.cache.join(kept)));
-            }
+            self.forget_all();
             return Ok(Some(key));
         }
         self.keep_seconds().map(|()| None)
+    }
+
+    /// Removes all kept results.
+    pub fn forget_all(&self) {
+        for kept in names(&self.cache) {
+            // Another run may remove it at the same time.
+            drop(fs::remove_file(self.cache.join(kept)));
+        }
+    }
+
+    /// Returns whether a kept result was used by the tests of a module.
+    pub fn has_found(&self, module: &str) -> bool {
+        let is_of = |boot: &Boot| module_of(&boot.test) == module;
+        self.list().iter().any(|boot| boot.origin == Origin::Found && is_of(boot))
     }
 
     /// Adds the times of the starts that were made to those that are kept.

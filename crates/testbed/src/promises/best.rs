@@ -1,7 +1,7 @@
-//! `best.json`: the best limit that each promise ever had, and why a present limit is worse.
+//! `best.json`: the best limit that each promise had since the file exists, and why a present limit is worse.
 //!
 //! ```json
-//! {"HELLO_START": {"best": 115}, "HELLO_VMM": {"best": 23, "now": 25, "for": "what users get for the difference"}}
+//! {"HELLO_START": {"best": 115, "is": "at most, ms"}, "EXEC": {"best": 10.5, "for": "gone: ENTER promises the same, and more"}}
 //! ```
 //!
 //! The tests compare the file with the list of promises, with its own history, and with the changelog. So a limit gets worse only in a
@@ -27,6 +27,8 @@ const OF_RAISES: [&str; 4] =
 #[serde(deny_unknown_fields)]
 struct Limits {
     best: f64,
+    /// The bound and the unit. Older versions of the file have none.
+    is: Option<String>,
     /// The present limit, if it is worse.
     now: Option<f64>,
     /// What users get for the difference.
@@ -43,6 +45,29 @@ impl Promise {
             Bound::AtLeast => number > other,
         }
     }
+}
+
+impl Limits {
+    fn present(&self) -> f64 {
+        self.now.unwrap_or(self.best)
+    }
+
+    /// Returns whether the promise is not in the list any more.
+    const fn is_gone(&self) -> bool {
+        self.r#for.is_some() && self.now.is_none()
+    }
+
+    /// Returns whether `later` is a weaker promise, or may be one because it is about something else.
+    fn is_weaker_in(&self, later: &Self, promise: Option<&Promise>) -> bool {
+        let is_other = self.is.is_some() && self.is != later.is;
+        let is_worse = |it: &Promise| it.is_better(self.present(), later.present());
+        is_other || (later.is_gone() && !self.is_gone()) || promise.is_some_and(is_worse)
+    }
+}
+
+/// Returns the promise of the list with a name.
+fn listed(name: &str) -> Option<&'static Promise> {
+    ALL.iter().find(|(known, _)| *known == name).map(|(_, promise)| promise)
 }
 
 fn parse(text: &str) -> File {
@@ -70,6 +95,10 @@ fn fault(name: &str, promise: &Promise, limits: &Limits, changelog: &str) -> Opt
             promise.number
         ));
     }
+    let is = format!("{}, {}", promise.bound.words(), promise.unit);
+    if limits.is.as_deref() != Some(is.trim_end_matches(", ")) {
+        return Some(format!("{name}: `is` in {FILE} must be \"{}\"", is.trim_end_matches(", ")));
+    }
     let reason = limits.r#for.as_deref().unwrap_or_default();
     let is_worse = limits.now.is_some_and(|now| promise.is_better(limits.best, now));
     match limits.now {
@@ -95,8 +124,17 @@ fn is_told(promise: &Promise, changelog: &str) -> bool {
 }
 
 /// Returns the versions of the file in the history, with the files that each commit has changed, oldest first. Empty if this is no clone.
+///
+/// # Panics
+/// git fails, or the clone has a part of the history only: then nothing would be compared.
 fn versions() -> Vec<(File, Vec<String>)> {
+    if !Workspace::find().path(".git").exists() {
+        return Vec::new();
+    }
+    let shallow = git(&["rev-parse", "--is-shallow-repository"]).expect("git reads the history");
+    assert_eq!(shallow.trim(), "false", "the clone is shallow: `git fetch --unshallow`");
     let commits = git(&["log", "--reverse", "--format=%H", "--", FILE]).unwrap_or_default();
+    assert!(!commits.is_empty(), "the history has no version of {FILE}");
     let version = |commit: &str| {
         let text = git(&["show", &format!("{commit}:{FILE}")])?;
         let changed = git(&["show", "--format=", "--name-only", commit])?;
@@ -108,8 +146,7 @@ fn versions() -> Vec<(File, Vec<String>)> {
 /// Returns the name of a promise that is missing in `new`, or whose best limit is worse there than in `old`.
 fn forgotten<'a>(old: &'a File, new: &File) -> Option<&'a String> {
     let is_worse = |name: &str, before: f64, after: f64| {
-        let promise = ALL.iter().find(|(known, _)| *known == name).map(|(_, promise)| promise);
-        promise.is_some_and(|promise| promise.is_better(before, after))
+        listed(name).is_some_and(|promise| promise.is_better(before, after))
     };
     let mut names = old.iter();
     let found = names.find(|(name, before)| {
@@ -118,12 +155,10 @@ fn forgotten<'a>(old: &'a File, new: &File) -> Option<&'a String> {
     found.map(|(name, _)| name)
 }
 
-/// Returns whether a limit is worse in `new` than in `old`.
+/// Returns whether a promise is weaker in `new` than in `old`, or gone.
 fn raises(old: &File, new: &File) -> bool {
-    let present = |file: &File, name: &str| file.get(name).map(|it| it.now.unwrap_or(it.best));
-    ALL.iter().any(|(name, promise)| {
-        let (before, after) = (present(old, name), present(new, name));
-        before.zip(after).is_some_and(|(before, after)| promise.is_better(before, after))
+    old.iter().any(|(name, before)| {
+        new.get(name).is_none_or(|after| before.is_weaker_in(after, listed(name)))
     })
 }
 
@@ -137,7 +172,8 @@ fn no_limit_is_worse_than_it_ever_was_without_a_reason() {
         assert_eq!(fault(name, promise, limits, &changelog), None);
     }
     let is_known = |name: &str| ALL.iter().any(|(known, _)| *known == name);
-    let gone = file.iter().find(|(name, it)| !is_known(name) && it.r#for.is_none());
+    let says_why = |it: &Limits| it.r#for.as_ref().is_some_and(|reason| reason.len() >= 20);
+    let gone = file.iter().find(|(name, it)| !is_known(name) && !says_why(it));
     assert_eq!(gone, None, "a promise that is not in the list: `for` must say why");
     for (old, _) in versions() {
         assert_eq!(forgotten(&old, &file), None, "its best limit was better before");
@@ -165,7 +201,9 @@ fn a_limit_gets_worse_in_a_commit_of_its_own() {
 #[test]
 fn each_way_to_make_a_limit_worse_is_a_fault() {
     let promise = Promise { number: 25.0, unit: "ms", bound: Bound::AtMost, ..ALL[0].1 };
-    let limits = |best, now, reason: &str| Limits { best, now, r#for: Some(reason.to_owned()) };
+    let reason_of = |reason: &str| (!reason.is_empty()).then(|| reason.to_owned());
+    let is = || Some("at most, ms".to_owned());
+    let limits = |best, now, reason: &str| Limits { best, is: is(), now, r#for: reason_of(reason) };
     let of = |limits: &Limits, changelog: &str| fault("IT", &promise, limits, changelog);
     let reason = "a check of every file before the start";
     assert_eq!(of(&limits(25.0, None, ""), ""), None);
@@ -194,8 +232,14 @@ fn each_way_to_make_a_limit_worse_is_a_fault() {
         !is_told(&promise, "- SPECIFICATION.md: at most 25 msec")
             && !is_told(&promise, "- at most 25 ms")
     );
-    assert!(
-        raises(&file(1.0, None), &file(1.0, Some(2.0)))
-            && !raises(&file(1.0, Some(2.0)), &file(1.0, None))
-    );
+    assert!(raises(&file(1.0, None), &file(1.0, Some(2.0))));
+    assert!(!raises(&file(1.0, Some(2.0)), &file(1.0, None)));
+    // A promise that leaves the file or the list, or is in another unit, is one that got worse.
+    let only = |limits| File::from([(ALL[0].0.to_owned(), limits)]);
+    let other = |is: &str| Limits { is: Some(is.to_owned()), ..limits(1.0, None, "") };
+    for new in [File::new(), only(limits(1.0, None, reason)), only(other("at most, s"))] {
+        assert!(raises(&file(1.0, None), &new), "{new:?}");
+    }
+    let in_seconds = of(&Limits { best: 25.0, ..other("at most, s") }, "").unwrap_or_default();
+    assert!(in_seconds.contains("`is`"), "{in_seconds}");
 }

@@ -25,6 +25,17 @@ pub enum Bound {
     Exactly,
 }
 
+impl Bound {
+    /// Returns the words before a limit.
+    const fn words(self) -> &'static str {
+        match self {
+            Self::AtMost => "at most",
+            Self::AtLeast => "at least",
+            Self::Exactly => "",
+        }
+    }
+}
+
 /// A number that the project promises, and the test that checks it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Promise {
@@ -54,12 +65,8 @@ impl Promise {
 
     /// Returns the number with its bound and unit: `at most 105 ms`.
     pub fn limit(&self) -> String {
-        let bound = match self.bound {
-            Bound::AtMost => "at most ",
-            Bound::AtLeast => "at least ",
-            Bound::Exactly => "",
-        };
-        format!("{bound}{} {}", self.digits(), self.unit).trim_end().to_owned()
+        let limit = format!("{} {} {}", self.bound.words(), self.digits(), self.unit);
+        limit.trim().to_owned()
     }
 
     /// Returns the number in the format of the pages: `105`, `1.25`, `12,000`.

@@ -14,7 +14,7 @@ mod status;
 use std::panic::resume_unwind;
 use std::process::{Command, ExitCode};
 use std::thread;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use testbed::{Artefacts, KitError, Profile, Result, Workspace, program};
 use tool_output::{cargo, say};
@@ -34,7 +34,7 @@ With --landing, which .ci/run uses: everything but some of the boots. These are 
 number is in tests/boot/part, and those whose paths it changes. --next writes the number of the next part, and is for the change itself:
 it is run once, and the file is committed.
 
-With --all: everything.
+With --all: all boots, too. The benchmarks, the fuzz targets, `kernel --check`, the soak test and the demo have commands of their own.
 
 The result of a boot is kept in ~/.cache/boxbuild-checks. A boot with the same inputs, to the byte, is then not made again, except one
 in ten, which must have the same result. The boots of attacks, jail, policy, isolation, secrets and trust are always made.
@@ -130,11 +130,12 @@ fn check(workspace: &Workspace, extent: Extent, fresh: bool) -> Result<Vec<Strin
     summary
 }
 
-/// Returns the current commit. Empty outside of a repository.
+/// Returns the current commit, or else the time, so that each run repeats other starts.
 fn commit(workspace: &Workspace) -> String {
     let mut git = Command::new("git");
     let text = program::run(git.args(["rev-parse", "HEAD"]).current_dir(workspace.path(".")));
-    String::from_utf8_lossy(&text.unwrap_or_default()).into_owned()
+    let text = text.map(|it| String::from_utf8_lossy(&it).into_owned());
+    text.unwrap_or_else(|_| format!("{:?}", SystemTime::now()))
 }
 
 /// Compiles the programs that tests start, and the tests. Both have directories of their own, so that cargo compiles them at the same

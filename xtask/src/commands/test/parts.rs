@@ -15,21 +15,44 @@ const NUMBER: &str = "tests/boot/part";
 
 /// The paths whose changes make each part necessary, beside those of its modules, which `tests/boot/main.rs` lists.
 const PATHS: [&[&str]; Landing::PARTS as usize] = [
-    &["crates/egress-proxy", "crates/egress-rules", "examples/agents", "examples/assistant"],
+    &[
+        "crates/egress-proxy",
+        "crates/egress-rules",
+        "docs/agents.md",
+        "docs/working.md",
+        "examples/a3s",
+        "examples/agents",
+        "examples/assistant",
+    ],
     &[
         "crates/ext4-image",
         "docs/files.md",
         "docs/skills.md",
+        "docs/volumes.md",
+        "launcher/src/cli/environment",
         "launcher/src/cli/shares",
         "launcher/src/cli/skills.rs",
+        "launcher/src/cli/volume.rs",
         "launcher/src/mounts",
     ],
-    &["crates/command-fence", "docs/working.md", "guest-init/src/serve", "launcher/src/client"],
+    &[
+        "crates/command-fence",
+        "docs/sdk.md",
+        "docs/tasks.md",
+        "examples/assistant/project",
+        "guest-init/src/serve",
+        "launcher/src/client",
+        "launcher/src/supervisor",
+        "sdk",
+    ],
     &[
         "crates/box-delta",
         "crates/box-registry",
         "crates/box-trust",
         "docs/fleet.md",
+        "docs/services.md",
+        "docs/ssh-agent.md",
+        "launcher/src/cli/update.rs",
         "launcher/src/network",
         "launcher/src/project",
     ],
@@ -119,16 +142,29 @@ fn number(text: &str) -> Option<u8> {
 }
 
 /// Returns the numbers of the parts of this landing: the next one, and those whose paths have changed since the last landing. If the
-/// history does not have its commit, only the next one.
+/// history does not have its commit, all.
 fn of_landing(workspace: &Workspace, listed: &[Listed]) -> Result<Vec<u8>> {
     let path = workspace.path(NUMBER);
     let text = fs::read_to_string(&path).map_err(KitError::file("read", &path))?;
     let next = number(&text).ok_or_else(|| {
         KitError::malformed(NUMBER, format!("it has no number from 1 to {}", Landing::PARTS))
     })?;
-    let changed = changed(workspace).unwrap_or_default();
+    let Some((last, changed)) = since_last(workspace) else {
+        return Ok((1..=Landing::PARTS).collect());
+    };
+    if next != after(last) {
+        let reason = format!(
+            "it is {next}, and the last landing had {last}: run `cargo xtask test --next` once for each landing"
+        );
+        return Err(KitError::malformed(NUMBER, reason));
+    }
     let is_of = |part: &u8| *part == next || touches(&changed, *part, listed);
     Ok((1..=Landing::PARTS).filter(is_of).collect())
+}
+
+/// Returns the number of the part after a part.
+const fn after(part: u8) -> u8 {
+    part % Landing::PARTS + 1
 }
 
 /// Returns whether a changed path is one of a part.
@@ -154,9 +190,9 @@ fn is_below(path: &str, place: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest == ".rs" || rest.starts_with('/'))
 }
 
-/// Returns the paths that have changed since the last landing, whose last commit is the one before the number was changed. `None` if
-/// the history does not have it.
-fn changed(workspace: &Workspace) -> Option<Vec<String>> {
+/// Returns the number of the last landing, and the paths that have changed since. Its last commit is the one before the number was
+/// changed. `None` if the history does not have it.
+fn since_last(workspace: &Workspace) -> Option<(u8, Vec<String>)> {
     let git = |arguments: &[&str]| {
         let mut git = Command::new("git");
         let text = program::run(git.args(arguments).current_dir(workspace.path("."))).ok()?;
@@ -166,8 +202,9 @@ fn changed(workspace: &Workspace) -> Option<Vec<String>> {
     let before = commits.lines().nth(1)?;
     // In a shallow clone, the oldest commit seems to add all files.
     git(&["rev-parse", "--is-shallow-repository"]).filter(|answer| answer.trim() == "false")?;
+    let last = number(&git(&["show", &format!("{before}:{NUMBER}")])?)?;
     let paths = git(&["diff", "--name-only", "--no-renames", "-z", before])?;
-    Some(paths.split_terminator('\0').map(str::to_owned).collect())
+    Some((last, paths.split_terminator('\0').map(str::to_owned).collect()))
 }
 
 /// Writes the number of the part after the present one, and returns it.
@@ -177,7 +214,7 @@ fn changed(workspace: &Workspace) -> Option<Vec<String>> {
 pub(super) fn advance(workspace: &Workspace) -> Result<u8> {
     let path = workspace.path(NUMBER);
     let text = fs::read_to_string(&path).map_err(KitError::file("read", &path))?;
-    let next = number(&text).unwrap_or_default() % Landing::PARTS + 1;
+    let next = after(number(&text).unwrap_or_default());
     fs::write(&path, format!("{next}\n")).map_err(KitError::file("write", &path))?;
     Ok(next)
 }
@@ -219,7 +256,7 @@ mod tests {
         assert_eq!(parts("tests/boot/disk.rs"), [2]);
         assert_eq!(parts("tests/boot/volumes/kills.rs"), [2]);
         assert_eq!(parts("tests/boot/scenario.rs"), [1, 2, 3, 4]);
-        for nowhere in ["tests/boot/jail.rs", NUMBER, "examples/agentsx", "docs/sdk.md"] {
+        for nowhere in ["tests/boot/jail.rs", NUMBER, "examples/agentsx", "docs/errors.md"] {
             assert!(parts(nowhere).is_empty(), "{nowhere}");
         }
     }
@@ -254,7 +291,44 @@ mod tests {
         let url = format!("file://{}", directory.path().display());
         let mut clone = Command::new("git");
         program::run(clone.args(["clone", "-q", "--depth=1", &url]).arg(&shallow)).unwrap();
-        assert_eq!(of_landing(&Workspace::at(&shallow), &listed()).unwrap(), [2]);
+        assert_eq!(of_landing(&Workspace::at(&shallow), &listed()).unwrap(), [1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn no_landing_skips_or_repeats_a_part() {
+        let (_directory, workspace) = repository();
+        for wrong in [1, 3, 4] {
+            fs::write(workspace.path(NUMBER), format!("{wrong}\n")).unwrap();
+            let error = of_landing(&workspace, &listed()).unwrap_err().to_string();
+            assert!(error.contains("xtask test --next"), "{error}");
+        }
+    }
+
+    /// Returns the paths of pages and examples that the source of a module reads.
+    fn read_by(source: &str) -> impl Iterator<Item = &str> {
+        let literals = source.split('"').skip(1).step_by(2);
+        let paths = literals.map(|text| text.trim_start_matches("../"));
+        paths.filter(|path| ["docs/", "examples/", "sdk/"].iter().any(|it| path.starts_with(it)))
+    }
+
+    #[test]
+    fn what_a_module_reads_makes_its_part_necessary() {
+        let workspace = Workspace::find();
+        let read = |path: &str| fs::read_to_string(workspace.path(path)).unwrap_or_default();
+        let (main, mut checked) = (read("tests/boot/main.rs"), 0);
+        for line in main.lines().filter_map(|line| line.trim().strip_prefix("module(\"")) {
+            let Some((name, rest)) = line.split_once("\", part(") else { continue };
+            let part = usize::from(number(&rest[..1]).unwrap()) - 1;
+            let place = name.replace("::", "/");
+            let source = read(&format!("tests/boot/{place}.rs"))
+                + &read(&format!("tests/boot/{place}/mod.rs"));
+            for path in read_by(&source).filter(|path| workspace.path(path).exists()) {
+                let is_listed = PATHS[part].iter().any(|place| is_below(path, place));
+                assert!(is_listed, "part {} reads {path}, which is not in its paths", part + 1);
+                checked += 1;
+            }
+        }
+        assert!(checked >= 8, "only {checked} paths were found");
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! Runs test programs, two at a time: while the last tests of one program leave a processor idle, the other program uses it.
 
 use std::collections::VecDeque;
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use testbed::boots::{self, Run};
+use testbed::boots::{self, Run, module_of};
 use testbed::{Artefacts, Cache, KitError, Result, Workspace, promises};
 use tool_output::say;
 
@@ -16,8 +17,8 @@ use super::parts::Selected;
 use super::programs::TestProgram;
 use super::ran::Ran;
 
-/// Environment variables that make wrong snapshots pass, or reduce the number of inputs of a property test.
-const WEAKENING: [&str; 2] = ["INSTA_FORCE_PASS", "PROPTEST_CASES"];
+/// The beginnings of the names of environment variables that can make wrong snapshots pass, or reduce the number of inputs or of kills.
+const WEAKENING: [&str; 3] = ["INSTA_", "PROPTEST_", "BOXBUILD_"];
 /// The number of programs that run in parallel.
 const LANES: usize = 2;
 /// The tests to run.
@@ -64,7 +65,7 @@ impl Tests<'_> {
         let mut state = state.into_inner().unwrap_or_else(PoisonError::into_inner);
         // A test that fails is repeated with boots of its own.
         let second = Run::begin(&self.workspace.target("boots-again"), &cache, None)?;
-        self.try_again(&mut state, &second);
+        self.try_again(&mut state, (&first, &second));
         let mut lines = longest::lines(&first);
         match first.end() {
             Ok(None) => {}
@@ -104,12 +105,12 @@ impl Tests<'_> {
     }
 
     /// Retries the failed tests, one program after the other, if the failures may be chance.
-    fn try_again(self, state: &mut State, run: &Run) {
+    fn try_again(self, state: &mut State, runs: (&Run, &Run)) {
         let failures = std::mem::take(&mut state.failures);
         let is_chance = may_be_chance(&failures);
         for failure in failures {
             let passes = is_chance
-                && self.again(&failure, state, run).unwrap_or_else(|error| {
+                && self.again(&failure, state, runs).unwrap_or_else(|error| {
                     say::error(&error);
                     false
                 });
@@ -119,11 +120,26 @@ impl Tests<'_> {
         }
     }
 
-    fn again(self, failure: &Failure, state: &mut State, run: &Run) -> Result<bool> {
-        let ran = Ran::of(&mut self.command(&failure.program, &failure.tests, run)?)?;
+    /// Retries failed tests. `runs` are the run in which they failed, and the run of the retry.
+    fn again(
+        self,
+        failure: &Failure,
+        state: &mut State,
+        (first, second): (&Run, &Run),
+    ) -> Result<bool> {
+        let ran = Ran::of(&mut self.command(&failure.program, &failure.tests, second)?)?;
         say::ended(&format!("again: {}", failure.name()), &ran.verdict(), ran.taken);
         if !failure.is_over(&ran) {
             say::relay(&ran.written());
+            return Ok(false);
+        }
+        if failure.program.boots() && failure.tests.iter().any(|it| first.has_found(module_of(it)))
+        {
+            // Chance cannot make a kept result fail.
+            first.forget_all();
+            say::note(
+                "a new start passes where the kept result failed: all kept results are removed",
+            );
             return Ok(false);
         }
         state.passed += ran.heard.passed;
@@ -135,12 +151,12 @@ impl Tests<'_> {
     /// reads its tests from the directory of the run.
     fn command(self, program: &TestProgram, tests: &[String], run: &Run) -> Result<Command> {
         let mut command = program.command();
+        for variable in weakening(std::env::vars_os().map(|(name, _)| name)) {
+            command.env_remove(variable);
+        }
         command.env(Artefacts::BUILT, "1").env("INSTA_UPDATE", "no");
         command.env("TMPDIR", self.scratch);
         command.env(promises::MEASURED, self.workspace.target(promises::MEASURED_FILE));
-        for variable in WEAKENING {
-            command.env_remove(variable);
-        }
         if program.boots() {
             run.choose(if tests.is_empty() { &self.boots.tests } else { tests })?;
             command.env(boots::RUN, run.folder());
@@ -185,6 +201,14 @@ impl State {
     }
 }
 
+/// Returns those of these variables that can weaken tests.
+fn weakening(names: impl Iterator<Item = OsString>) -> impl Iterator<Item = OsString> {
+    let is_weakening = |name: &OsString| {
+        WEAKENING.iter().any(|it| name.as_encoded_bytes().starts_with(it.as_bytes()))
+    };
+    names.filter(is_weakening)
+}
+
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -206,8 +230,12 @@ mod tests {
         let scratch = directory.path();
         let tests = Tests { workspace, boots, scratch, all: false, fresh: false };
         let command = tests.command(&TestProgram::named("a --lib"), &[], &run).unwrap();
-        let removed = |name: &&str| command.get_envs().any(|it| it == (name.as_ref(), None));
-        assert!(WEAKENING.iter().all(removed));
+        let set = |name: &str| command.get_envs().any(|it| it.0 == name && it.1.is_some());
+        assert!(set("INSTA_UPDATE") && set("TMPDIR"));
+        let names =
+            ["INSTA_FORCE_UPDATE", "PROPTEST_CASES", "BOXBUILD_KILLS", "HOME", "XBOXBUILD_"];
+        let weak: Vec<_> = weakening(names.map(OsString::from).into_iter()).collect();
+        assert_eq!(weak, names[..3]);
         assert_eq!(command.get_args().count(), 0);
         tests.command(&TestProgram::named("boxbuild-tests --test boot"), &[], &run).unwrap();
         assert_eq!(run.chosen().unwrap().into_iter().collect::<Vec<_>>(), boots.tests);
