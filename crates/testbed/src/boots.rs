@@ -206,7 +206,7 @@ impl Run {
             note_use(&self.cache.join(key.hex()));
             return Ok((run, Origin::Found));
         }
-        // A start that fails here, for example because the disk is full, says nothing about the kept result.
+        // A start that fails here, for example because the disk is full, does not show that the kept result is wrong.
         let finished = prepared.start()?;
         let record = finished.record()?;
         if kept.is_some() && kept != record {

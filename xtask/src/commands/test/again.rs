@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 
+use testbed::boots::{Run, module_of};
 use testbed::{KitError, Result, Workspace};
 
 use super::programs::TestProgram;
@@ -45,6 +46,11 @@ impl Failure {
         again.passes() && (named == 0 || again.heard.passed == named)
     }
 
+    /// Returns whether a failed test has taken a kept result of a start in `run`. Chance cannot make a kept result fail.
+    pub(super) fn has_kept_result(&self, run: &Run) -> bool {
+        self.program.boots() && self.tests.iter().any(|it| run.has_found(module_of(it)))
+    }
+
     /// Returns the name to display.
     pub(super) fn name(&self) -> String {
         match &self.tests[..] {
@@ -83,6 +89,10 @@ fn file_name(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use std::process::Command;
+    use std::time::Duration;
+
+    use testbed::Cache;
+    use testbed::boots::Origin;
 
     use super::*;
 
@@ -118,6 +128,25 @@ mod tests {
         assert!(failures(2).is_over(&again(2)));
         assert!(!failures(2).is_over(&again(0)), "a test that does not run has not passed");
         assert!(failure("exit 3").is_over(&again(7)));
+    }
+
+    #[test]
+    fn a_kept_result_that_fails_is_no_chance() {
+        let directory = tempfile::tempdir().unwrap();
+        let cache = Cache::at(directory.path().join("cache"));
+        let run = Run::begin(&directory.path().join("run"), &cache, Some("a")).unwrap();
+        run.note(Origin::Found, Duration::ZERO, "found::a");
+        run.note(Origin::Made, Duration::ZERO, "made::a");
+        let failure = |program: &str, test: &str| Failure {
+            program: TestProgram::named(program),
+            tests: vec![test.to_owned()],
+            written: Vec::new(),
+            crashed: false,
+        };
+        let boots = "boxbuild-tests --test boot";
+        assert!(failure(boots, "found::b").has_kept_result(&run));
+        assert!(!failure(boots, "made::a").has_kept_result(&run));
+        assert!(!failure("a --lib", "found::a").has_kept_result(&run));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use testbed::boots::{self, Run, module_of};
+use testbed::boots::{self, Run};
 use testbed::{Artefacts, Cache, KitError, Result, Workspace, promises};
 use tool_output::say;
 
@@ -133,9 +133,7 @@ impl Tests<'_> {
             say::relay(&ran.written());
             return Ok(false);
         }
-        if failure.program.boots() && failure.tests.iter().any(|it| first.has_found(module_of(it)))
-        {
-            // Chance cannot make a kept result fail.
+        if failure.has_kept_result(first) {
             first.forget_all();
             say::note(
                 "a new start passes where the kept result failed: all kept results are removed",
@@ -201,7 +199,7 @@ impl State {
     }
 }
 
-/// Returns those of these variables that can weaken tests.
+/// Returns the names of the variables that can weaken tests.
 fn weakening(names: impl Iterator<Item = OsString>) -> impl Iterator<Item = OsString> {
     let is_weakening = |name: &OsString| {
         WEAKENING.iter().any(|it| name.as_encoded_bytes().starts_with(it.as_bytes()))

@@ -1,5 +1,5 @@
-//! The directory for the temporary files of a run of the tests. A test removes its own files, except if it is killed: then the next
-//! run removes them.
+//! The directory for the temporary files of a run of the tests. If a test is killed before it has removed its files, the next run
+//! removes them.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    /// Makes the directory, and removes those of runs that were killed.
+    /// Makes the directory, and removes the directories of runs that were killed.
     ///
     /// # Errors
     /// The file system has no room for the temporary files, or cannot be written.
