@@ -81,6 +81,8 @@ pub enum Package {
     OpensshClient,
     /// Runs a program in a terminal, for the package of sdk/typescript.
     Bsdutils,
+    /// Fetches the agents of examples/agents, as their pages do.
+    Npm,
     /// Clones and pushes through OpenSSH.
     Git,
     /// A library of OpenSSH's server, which is unpacked and not installed.
@@ -142,6 +144,7 @@ impl Package {
             Self::Shellcheck => "shellcheck",
             Self::Chromium => "chromium-headless-shell",
             Self::OpensshClient => "openssh-client",
+            Self::Npm => "npm",
             Self::Bsdutils => "bsdutils",
             Self::Git => "git",
             Self::Libwrap => "libwrap0",
@@ -187,6 +190,7 @@ impl Package {
             Self::Shellcheck => "shellcheck",
             Self::Chromium => "chromium-headless-shell",
             Self::OpensshClient => "ssh-agent",
+            Self::Npm => "npm",
             Self::Bsdutils => "script",
             Self::Git => "git",
             Self::Libwrap => "libwrap0",

@@ -74,7 +74,7 @@ pub fn for_tests(workspace: &Workspace, say: Say<'_>) -> Result<()> {
     oras(workspace, say)?;
     sigstore(workspace, say)?;
     typescript(workspace, say)?;
-    packages(&[Package::Bsdutils], say)?;
+    packages(&[Package::Bsdutils, Package::Npm], say)?;
     markdown(workspace, say)?;
     workflows(workspace, say)?;
     packages(&[Package::Jq, Package::Shellcheck], say)?;
