@@ -7,7 +7,7 @@
 mod compile;
 mod config;
 mod locked;
-mod source;
+pub(crate) mod source;
 
 use std::fs;
 use std::path::{Path, PathBuf};

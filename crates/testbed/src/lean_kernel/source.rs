@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::prerequisites::{Say, download};
 use crate::{KitError, Result, digest, program};
 
-const PACKAGE: &str = "linux-source-6.12";
+pub(crate) const PACKAGE: &str = "linux-source-6.12";
 const VERSION: &str = "6.12.117-1~deb12u1";
 pub(super) const SHA256: &str = "e849faf31ca3555757f3a8877cb01af92122f744f75d1f3102734651c4e14703";
 /// The file with the metadata of the downloaded package, in the same directory.
