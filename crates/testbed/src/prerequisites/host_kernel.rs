@@ -9,7 +9,7 @@ use virtual_host::{HostKernel, VirtualHost, kernel, needs_loader};
 
 use super::apt::with_fresh_lists;
 use super::{Package, Say, lock};
-use crate::lean_kernel::source::PACKAGE;
+use crate::lean_kernel::source;
 use crate::{KitError, Result, Workspace, elf, program};
 
 /// Returns the virtual host's kernel, from Debian. If it is missing, it is downloaded into the build output first.
@@ -23,21 +23,23 @@ pub fn host_kernel(workspace: &Workspace, say: Say<'_>) -> Result<HostKernel> {
         return Ok(kernel);
     }
     let package = with_fresh_lists(say, || Ok(kernel::newest_package()?))?;
-    warning_of(&package).into_iter().for_each(&mut *say);
+    warning_of(&package).iter().for_each(|it| say(it));
     say(&format!("fetching the virtual host's kernel: apt-get download {package}"));
     let fetched = with_fresh_lists(say, || Ok(kernel::fetch(&package, &cache)?))?;
     fetched.warning().into_iter().for_each(say);
     Ok(fetched)
 }
 
-/// Returns a warning for the user about a package of an older version than the one that the lean kernel is made of: the tests are made
-/// for that. Debian 12 has it in its security updates.
-fn warning_of(package: &str) -> Option<&'static str> {
-    let version = PACKAGE.strip_prefix("linux-source-")?;
-    let is_it = package.strip_prefix("linux-image-").is_some_and(|it| it.starts_with(version));
-    (!is_it).then_some(
-        "this kernel is older than that of Debian 12's security updates, and some tests fail with it: add bookworm-security to apt's sources, and remove target/vmhost",
-    )
+/// Returns a warning for the user about a kernel package of another version than the lean kernel, with which the tests are made. Without
+/// its security updates, Debian 12 has only an older one.
+fn warning_of(package: &str) -> Option<String> {
+    let version = source::PACKAGE.strip_prefix("linux-source-")?;
+    let is_it = package.starts_with(&format!("linux-image-{version}."));
+    (!is_it).then(|| {
+        format!(
+            "{package} is not Linux {version}, and some tests fail with an older kernel: add bookworm-security to apt's sources, remove target/vmhost, and run this again"
+        )
+    })
 }
 
 /// Adds busybox under all its names, and `/etc/passwd`, `/etc/group` and `/etc/hosts`, to a virtual host, for scripts.
@@ -101,8 +103,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_older_kernel_is_said() {
-        assert!(warning_of("linux-image-6.1.0-56-cloud-amd64").is_some());
+    fn another_kernel_is_said() {
+        let older = warning_of("linux-image-6.1.0-56-cloud-amd64").unwrap();
+        assert!(older.starts_with("linux-image-6.1.0-56-cloud-amd64 is not Linux 6.12"), "{older}");
         assert_eq!(warning_of("linux-image-6.12.93+deb12-cloud-amd64"), None);
     }
 }
