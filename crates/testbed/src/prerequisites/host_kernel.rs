@@ -22,12 +22,23 @@ pub fn host_kernel(workspace: &Workspace, say: Say<'_>) -> Result<HostKernel> {
     if let Some(kernel) = HostKernel::find(&cache)? {
         return Ok(kernel);
     }
-    let package = with_fresh_lists(say, || Ok(kernel::newest_package()?))?;
+    let package = package(say)?;
     warning_of(&package).iter().for_each(|it| say(it));
     say(&format!("fetching the virtual host's kernel: apt-get download {package}"));
     let fetched = with_fresh_lists(say, || Ok(kernel::fetch(&package, &cache)?))?;
     fetched.warning().into_iter().for_each(say);
     Ok(fetched)
+}
+
+/// Returns the name of the newest kernel package. Refreshes apt's lists if they have only another version than the tests are made
+/// with: the lists may be older than the sources.
+fn package(say: Say<'_>) -> Result<String> {
+    let newest = || Ok(kernel::newest_package()?);
+    let tested = || {
+        let name: String = newest()?;
+        warning_of(&name).map_or(Ok(name), |it| Err(KitError::malformed("apt's lists", it)))
+    };
+    with_fresh_lists(say, tested).or_else(|_| newest())
 }
 
 /// Returns a warning for the user about a kernel package of another version than the lean kernel, with which the tests are made. Without
