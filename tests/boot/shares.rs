@@ -105,6 +105,14 @@ boxlaunch exec kept -- sh -c 'touch /w/new/x /w/cache/x; mv /w/other /w/moved'; 
 run -v ./p:/w -v ./q:/w/moved:rw /nested -- touch /w/moved/y; ls p/moved q
 for place in none link .git/HEAD; do run -v ./p:/w -v ./q:/w/$place /nested -- true 2>&1 | grep show; done
 "#;
+/// All devices of a VM in use: the box's disk, a scratch disk, a volume, and one device for two writable shares, whose files
+/// belong to the component's user in the box and to the caller on the host.
+const FULL: &str = r#"
+mkdir -p one two; chown 1000:1000 one two
+boxlaunch run -q --disk 32MiB --volume v:/v -v ./one:/one:rw -v ./two:/two:rw /roomy -- sh -c 'echo 1 >/one/a; echo 2 >/two/b; echo 3 >/v/c; echo 4 >/s/d; echo 5 >/tmp/e; ls -ln /one/a /two/b | tr -s " " | cut -d" " -f3,4,9'
+ls -ln one two | grep -v total | tr -s ' ' | cut -d' ' -f3,4,9
+boxlaunch run -q --disk 32MiB --volume v:/v -v ./one:/one:rw -v ./two:/two /roomy -- true
+"#;
 /// On a host without mount namespaces, a box without shares starts with `--jail best-effort`. A box with shares does not start.
 const UNSHARED: &str = r#"
 mkdir project; limit=/proc/sys/user/max_mnt_namespaces; before=$(cat $limit); echo 0 >$limit
@@ -125,6 +133,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         ("seeing", sleeping("seeing")),
         ("page", hello.clone() + &declared),
         ("hello", hello),
+        ("roomy", sleeping("roomy") + "scratch \"s\" guest=\"/s\" size=\"1MiB\"\n"),
         (
             "nested",
             sleeping("seeing") + "share \"history\" guest=\"/w/.git\" component=\"agent\"\n",
@@ -151,6 +160,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .script(20, "refused", &in_directory("refused", REFUSED))
         .script(30, "nested", &in_directory("nested", NESTED))
         .script(30, "nested-user", &as_user(NESTED))
+        .script(30, "full", &in_directory("full", FULL))
         .script(20, "unshared", &in_directory("unshared", UNSHARED))
         .script(
             30,
@@ -245,6 +255,11 @@ fn a_box_can_use_all_devices() {
     /w/project
     Read-only file system
     ");
+}
+
+fn a_box_can_use_two_directories_with_one_device() {
+    let Step { stdout, stderr, .. } = &STEPS["full"];
+    insta::assert_snapshot!("full", format!("{stdout}---\n{stderr}"));
 }
 
 fn a_change_of_the_host_is_seen_at_once() {
@@ -348,6 +363,7 @@ tests![
     root_shares_what_is_its_own,
     root_shares_what_is_anothers,
     a_box_can_use_all_devices,
+    a_box_can_use_two_directories_with_one_device,
     a_change_of_the_host_is_seen_at_once,
     a_program_of_the_box_that_watches_hears_of_fifteen_hundred_files,
     a_directory_inside_another_is_kept_by_the_host,
