@@ -532,3 +532,19 @@ fn a_long_chain_of_programs_asks_at_once() {
         assert!(start.elapsed().as_secs() < 60, "{part}: {:?}", start.elapsed());
     }
 }
+
+/// A shell runs the lines before a syntax error, so an error must not make a forbidden line one that a person may approve.
+#[test]
+fn an_error_makes_no_line_before_it_harmless() {
+    let rules = Classifier::new(&SandboxPlan::default());
+    let check = |line: &str, error: &str| {
+        let ruling = rules.classify_line(&format!("{line}\n{error}"));
+        assert_eq!(ruling.decision, Decision::Forbid, "{line} and {error:.9}: {ruling:?}");
+    };
+    for line in FORBIDDEN {
+        for error in ["fi", "echo 'b", "echo $(b", "a )", "a | | b"] {
+            check(line, error);
+        }
+    }
+    check(FORBIDDEN[0], &"a".repeat(128 * 1024));
+}

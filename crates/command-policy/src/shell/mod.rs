@@ -10,7 +10,7 @@ mod parser;
 mod variables;
 mod word;
 
-pub(crate) use parser::parse;
+pub(crate) use parser::{parse, read};
 
 /// The maximum number of bytes of a command line that is read.
 pub(crate) const MAX_LENGTH: usize = 128 * 1024;

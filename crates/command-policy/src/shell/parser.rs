@@ -26,17 +26,25 @@ const MISPLACED: [&str; 8] = ["}", "fi", "done", "esac", "then", "do", "else", "
 /// # Errors
 /// The line cannot be read.
 pub(crate) fn parse(line: &str) -> Result<Script, Unreadable> {
+    let (script, outcome) = read(line);
+    outcome.map(|()| script)
+}
+
+/// Reads a command line as far as it can be read. A shell runs the lines before an error.
+pub(crate) fn read(line: &str) -> (Script, Result<(), Unreadable>) {
+    let mut script = Script::default();
     let mut parser = Parser::new(line.chars().collect(), Variables::default());
-    let mut script = parser.whole()?;
+    let mut outcome = parser.whole(&mut script);
     if !parser.variables.is_empty() {
         // A loop or a function uses values that the text sets later.
+        script = Script::default();
         parser = Parser::new(line.chars().collect(), parser.variables.again());
-        script = parser.whole()?;
+        outcome = parser.whole(&mut script);
     }
     if parser.variables.is_doubtful() {
         script.pipelines.push(unknown());
     }
-    Ok(script)
+    (script, outcome)
 }
 
 /// Returns a command that is known only when it runs.
@@ -132,9 +140,9 @@ impl Parser {
     }
 
     /// Reads the whole text.
-    fn whole(&mut self) -> Result<Script, Unreadable> {
-        let script = self.script(End::Input)?;
-        self.found(script)
+    fn whole(&mut self, script: &mut Script) -> Result<(), Unreadable> {
+        self.script_into(script, End::Input)?;
+        self.found(())
     }
 
     /// Returns what was read, if each here-document was found where it is.
@@ -260,8 +268,13 @@ impl Parser {
 
     /// Reads commands up to `end`, which is skipped. `esac` is not skipped.
     pub(super) fn script(&mut self, end: End) -> Result<Script, Unreadable> {
-        self.enter()?;
         let mut script = Script::default();
+        self.script_into(&mut script, end).map(|()| script)
+    }
+
+    /// Adds the pipelines to a script. After an error, it has those before the error.
+    fn script_into(&mut self, script: &mut Script, end: End) -> Result<(), Unreadable> {
+        self.enter()?;
         loop {
             self.separators();
             if self.ends(end)? {
@@ -275,7 +288,7 @@ impl Parser {
             script.pipelines.push(self.pipeline()?);
         }
         self.depth -= 1;
-        Ok(script)
+        Ok(())
     }
 
     fn ends(&mut self, end: End) -> Result<bool, Unreadable> {

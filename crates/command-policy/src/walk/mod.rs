@@ -92,12 +92,20 @@ impl<'r> Walk<'r> {
     /// Returns the decision on a line for a shell.
     pub(crate) fn line(&mut self, line: &str) -> Ruling {
         self.work += 1 + line.len() / 256;
-        if line.len() > MAX_LENGTH || self.is_over() {
+        if self.is_over() {
             return unreadable("it is too long");
         }
-        let ruling = match shell::parse(line) {
-            Ok(script) => self.script(&script),
-            Err(Unreadable(reason)) => unreadable(reason),
+        // A shell reads and runs one line after the other, so what is forbidden before an error stays so.
+        if line.len() > MAX_LENGTH {
+            let begun = &line[..line.floor_char_boundary(MAX_LENGTH)];
+            let lines = begun.rsplit_once('\n').map_or("", |(lines, _)| lines);
+            return unreadable("it is too long").or_stricter(self.line(lines));
+        }
+        let (script, outcome) = shell::read(line);
+        let ruling = self.script(&script);
+        let ruling = match outcome {
+            Ok(()) => ruling,
+            Err(Unreadable(reason)) => unreadable(reason).or_stricter(ruling),
         };
         ruling.or_stricter(self.limit())
     }
