@@ -10,6 +10,8 @@ use oci_image::{Access, Image, open};
 use serde_json::json;
 use tempfile::TempDir;
 
+use super::in_memory;
+
 /// Separates the manifest in an input from the image's config.
 const SEPARATOR: &[u8] = b"\n--\n";
 
@@ -88,9 +90,7 @@ fn with_layout(run: impl FnOnce(&Path)) {
 }
 
 fn new_layout() -> TempDir {
-    let memory = Path::new("/dev/shm");
-    let directory = if memory.is_dir() { TempDir::new_in(memory) } else { TempDir::new() };
-    let directory = directory.expect("a directory can be made");
+    let directory = in_memory();
     let version = r#"{"imageLayoutVersion":"1.0.0"}"#;
     fs::write(directory.path().join("oci-layout"), version).expect("a layout can be written");
     fs::create_dir_all(directory.path().join("blobs/sha256")).expect("a layout can be written");

@@ -24,7 +24,7 @@ pub fn layer(bytes: &[u8]) {
 }
 
 /// Corrects the checksums of all headers, because the fuzzer cannot guess them.
-fn summed(archive: &[u8]) -> Vec<u8> {
+pub(super) fn summed(archive: &[u8]) -> Vec<u8> {
     let mut archive = archive.to_vec();
     for block in archive.chunks_exact_mut(512).filter(|block| block[148..156] != [0; 8]) {
         block[148..156].fill(b' ');

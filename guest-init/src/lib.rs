@@ -3,7 +3,7 @@
 
 pub mod boot;
 mod bridge;
-mod cap_http;
+pub mod cap_http;
 mod cgroup;
 pub mod channel;
 mod component;

@@ -14,9 +14,13 @@ use testbed::Workspace;
 type Body = fn(&[u8]);
 
 /// The targets, by the names of their directories in `fuzz/corpus`.
-const TARGETS: [(&str, Body); 10] = [
+const TARGETS: [(&str, Body); 17] = [
+    ("archive", targets::archive),
     ("boxfile_kdl", |bytes| targets::boxfile(bytes, Syntax::Kdl)),
     ("boxfile_toml", |bytes| targets::boxfile(bytes, Syntax::Toml)),
+    ("bundle", targets::bundle),
+    ("cap_http", targets::cap_http),
+    ("command", targets::command),
     ("delta", targets::delta),
     ("first_bytes", targets::first_bytes),
     ("frames", targets::frames),
@@ -25,6 +29,9 @@ const TARGETS: [(&str, Body); 10] = [
     ("manifest", targets::manifest),
     ("plan", targets::plan),
     ("proxy", targets::proxy),
+    ("service_answer", targets::service_answer),
+    ("skill_md", targets::skill_md),
+    ("ssh_agent", targets::ssh_agent),
 ];
 
 #[test]

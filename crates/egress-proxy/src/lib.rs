@@ -15,6 +15,7 @@ mod refusal;
 mod resolver;
 mod service;
 mod socks;
+pub mod ssh_agent;
 mod state;
 mod upstream;
 
@@ -27,5 +28,5 @@ pub use own::is_own;
 pub use proxy::{Proxy, ProxyError, ProxyFailure};
 pub use refusal::Refusal;
 pub use resolver::Resolver;
-pub use service::{Service, ServiceError};
+pub use service::{Held, Secrets, Service, ServiceError};
 pub use state::{Filter, LOOKUPS};

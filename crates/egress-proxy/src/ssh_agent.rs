@@ -8,7 +8,8 @@ use std::io;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD_NO_PAD;
 use box_digest::Digest;
-use egress_proxy::printable;
+
+use crate::printable;
 
 /// The maximum length of a message in bytes, without its length field: that of OpenSSH's agent.
 const MAX_MESSAGE: usize = 256 << 10;
@@ -24,7 +25,7 @@ const SIGN_REQUEST: u8 = 13;
 const SIGN_RESPONSE: u8 = 14;
 
 /// The answer to a request that the agent does not get.
-pub(super) const REFUSAL: [u8; 5] = [0, 0, 0, 1, FAILURE];
+pub const REFUSAL: [u8; 5] = [0, 0, 0, 1, FAILURE];
 
 /// The message of a login, which a client signs ([RFC 4252, section 7](https://www.rfc-editor.org/rfc/rfc4252#section-7)).
 const USERAUTH_REQUEST: u8 = 50;
@@ -41,8 +42,8 @@ const UNKNOWN: &str = "unknown data";
 
 /// Why a connection ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Misuse {
-    /// A message is longer than [`MAX_MESSAGE`].
+pub enum Misuse {
+    /// A message is longer than 256 KiB.
     #[error("a message has more than 256 KiB")]
     TooLong,
     /// A message has no kind, or a request has other fields than its kind has.
@@ -61,16 +62,16 @@ impl From<Misuse> for io::Error {
 
 /// A whole message, with its length field.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Message(Vec<u8>);
+pub struct Message(Vec<u8>);
 
 impl Message {
     /// Returns the request for the list of keys.
-    pub(super) fn list() -> Self {
+    pub fn list() -> Self {
         Self(vec![0, 0, 0, 1, REQUEST_IDENTITIES])
     }
 
     /// Returns whether the message is a list of keys that has `key`. Agents read keys leniently, so other bytes can mean the same key.
-    pub(super) fn lists(&self, key: &[u8]) -> bool {
+    pub fn lists(&self, key: &[u8]) -> bool {
         let mut fields = self.fields();
         let mut left = if self.kind() == Some(IDENTITIES_ANSWER) { fields.number() } else { None };
         while let Some(count) = left.filter(|it| *it > 0) {
@@ -86,12 +87,12 @@ impl Message {
     }
 
     /// Returns the message with its length field.
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub fn bytes(&self) -> &[u8] {
         &self.0
     }
 
     /// Returns whether the message says that the agent has not done what it was asked.
-    pub(super) fn is_failure(&self) -> bool {
+    pub fn is_failure(&self) -> bool {
         self.kind() == Some(FAILURE)
     }
 
@@ -107,7 +108,7 @@ impl Message {
 
 /// Cuts a stream of bytes into messages.
 #[derive(Debug, Default)]
-pub(super) struct Messages {
+pub struct Messages {
     bytes: Vec<u8>,
     /// How many of the bytes are in messages that were taken.
     taken: usize,
@@ -115,7 +116,7 @@ pub(super) struct Messages {
 
 impl Messages {
     /// Adds bytes of the stream.
-    pub(super) fn push(&mut self, bytes: &[u8]) {
+    pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.drain(..std::mem::take(&mut self.taken));
         self.bytes.extend_from_slice(bytes);
     }
@@ -123,8 +124,8 @@ impl Messages {
     /// Takes the next message. `None` if it has not arrived in full.
     ///
     /// # Errors
-    /// The message is longer than [`MAX_MESSAGE`], or empty. Then the stream cannot be cut into messages any more.
-    pub(super) fn next(&mut self) -> Result<Option<Message>, Misuse> {
+    /// The message is longer than 256 KiB, or empty. Then the stream cannot be cut into messages any more.
+    pub fn take(&mut self) -> Result<Option<Message>, Misuse> {
         let rest = &self.bytes[self.taken..];
         let Some(length) = rest.first_chunk() else { return Ok(None) };
         let length = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX);
@@ -143,7 +144,7 @@ impl Messages {
 
 /// What a message of a program asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Request {
+pub enum Request {
     /// The list of keys. The agent gets the message.
     List,
     /// A signature. The agent gets the message.
@@ -154,13 +155,13 @@ pub(super) enum Request {
 
 /// A signature that a program asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Signature {
+pub struct Signature {
     /// The key.
-    pub(super) blob: Vec<u8>,
+    pub blob: Vec<u8>,
     /// The fingerprint of the key, as `ssh-add -l` prints it.
-    pub(super) key: String,
+    pub key: String,
     /// What the signature is for, in words.
-    pub(super) purpose: String,
+    pub purpose: String,
 }
 
 impl Request {
@@ -168,7 +169,7 @@ impl Request {
     ///
     /// # Errors
     /// [`Misuse::Malformed`].
-    pub(super) fn read(message: &Message) -> Result<Self, Misuse> {
+    pub fn read(message: &Message) -> Result<Self, Misuse> {
         let fields = message.fields();
         let read = match message.kind() {
             Some(REQUEST_IDENTITIES) => fields.end().map(|()| Self::List),
@@ -179,7 +180,7 @@ impl Request {
     }
 
     /// Returns whether a message is an answer to this request.
-    pub(super) fn is_answered_by(&self, message: &Message) -> bool {
+    pub fn is_answered_by(&self, message: &Message) -> bool {
         match message.kind() {
             Some(FAILURE) => true,
             Some(IDENTITIES_ANSWER) => *self == Self::List,
@@ -237,7 +238,7 @@ impl<'m> Fields<'m> {
 }
 
 /// Returns the fingerprint of a public key, as `ssh-add -l` prints it. A certificate has the fingerprint of its key.
-pub(super) fn fingerprint(key: &[u8]) -> String {
+pub fn fingerprint(key: &[u8]) -> String {
     let plain = key_of_certificate(key);
     let digest = Digest::of(plain.as_deref().unwrap_or(key));
     format!("SHA256:{}", BASE64_STANDARD_NO_PAD.encode(digest.as_bytes()))

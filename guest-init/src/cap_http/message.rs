@@ -12,7 +12,7 @@ use std::io::{self, BufRead, ErrorKind, Read as _, Write};
 use std::net::SocketAddr;
 
 /// The greatest length of a head, in bytes.
-pub(super) const MAX_HEAD: usize = 64 << 10;
+pub const MAX_HEAD: usize = 64 << 10;
 /// The greatest length of the line before a chunk, in bytes.
 const MAX_CHUNK_LINE: u64 = 1 << 10;
 /// The headers of a request about the connection, which this process sets itself.
@@ -41,13 +41,13 @@ const LONG: &str = "its lines before the body have more than 64 KiB";
 
 /// The head of a request.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Request {
+pub struct Request {
     method: String,
     path: String,
     /// The header lines, as HTTP sends them.
     headers: Vec<u8>,
     /// The length of the head in the file. The body follows.
-    pub(super) length: usize,
+    pub length: usize,
 }
 
 impl Request {
@@ -55,7 +55,7 @@ impl Request {
     ///
     /// # Errors
     /// The fault, as a text for the author of the file.
-    pub(super) fn parse(start: &[u8], is_all: bool) -> Result<Self, &'static str> {
+    pub fn parse(start: &[u8], is_all: bool) -> Result<Self, &'static str> {
         let length = match head_length(start) {
             Some(length) => length,
             None if is_all => start.len(),
@@ -74,12 +74,12 @@ impl Request {
     }
 
     /// Returns whether the answer has no body, whatever its head is.
-    pub(super) fn asks_for_head(&self) -> bool {
+    pub fn asks_for_head(&self) -> bool {
         self.method == "HEAD"
     }
 
     /// Returns the head as HTTP sends it, before a body of `body` bytes.
-    pub(super) fn encoded(&self, to: SocketAddr, body: u64) -> Vec<u8> {
+    pub fn encoded(&self, to: SocketAddr, body: u64) -> Vec<u8> {
         let Self { method, path, headers, length: _ } = self;
         let line = format!("{method} {path} HTTP/1.1\r\nhost: {to}\r\nconnection: close\r\n");
         let has_length = body > 0 || WITH_BODY.contains(&method.as_str());
@@ -90,19 +90,23 @@ impl Request {
 
 /// The head of an answer.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Answer {
-    pub(super) status: u16,
+pub struct Answer {
+    /// The status code, from 100.
+    pub status: u16,
     /// The head as the file has it.
-    pub(super) text: Vec<u8>,
-    pub(super) framing: Framing,
+    pub text: Vec<u8>,
+    /// How the end of the body is found.
+    pub framing: Framing,
 }
 
 /// How the end of a body is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Framing {
+pub enum Framing {
     /// There is no body.
     Empty,
+    /// The body has so many bytes.
     Length(u64),
+    /// The body is in chunks, each after its length.
     Chunked,
     /// The end of the connection is the end of the body.
     Rest,
@@ -110,7 +114,7 @@ pub(super) enum Framing {
 
 impl Answer {
     /// Parses a head. `asks_for_head` is that of the request. Returns `None` for a malformed head.
-    pub(super) fn parse(head: &[u8], asks_for_head: bool) -> Option<Self> {
+    pub fn parse(head: &[u8], asks_for_head: bool) -> Option<Self> {
         let mut lines = lines(head);
         let status = status(lines.next()?)?;
         let mut text = format!("{status}\n").into_bytes();
@@ -138,15 +142,17 @@ impl Answer {
     }
 
     /// Returns whether another answer follows.
-    pub(super) const fn is_interim(&self) -> bool {
+    pub const fn is_interim(&self) -> bool {
         self.status < 200
     }
 }
 
 /// The reason why a body was not copied.
 #[derive(Debug)]
-pub(super) enum CopyFault {
+pub enum CopyFault {
+    /// The body could not be read.
     Source(io::Error),
+    /// The copy could not be written.
     Target(io::Error),
 }
 
@@ -154,7 +160,7 @@ pub(super) enum CopyFault {
 ///
 /// # Errors
 /// The error of the connection. `InvalidData` if the head is too long or has no end.
-pub(super) fn read_head(from: &mut impl BufRead) -> io::Result<Vec<u8>> {
+pub fn read_head(from: &mut impl BufRead) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
     loop {
         let line = read_line(from, (MAX_HEAD - head.len()) as u64)?;
@@ -169,7 +175,7 @@ pub(super) fn read_head(from: &mut impl BufRead) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 /// [`CopyFault`]. An incomplete body is a fault of its source.
-pub(super) fn copy_body(
+pub fn copy_body(
     from: &mut impl BufRead,
     framing: Framing,
     to: &mut impl Write,

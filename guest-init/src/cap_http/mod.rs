@@ -12,7 +12,7 @@
 //! namespace, so that its workload cannot stop it. It is in the component's cgroup, so that its files are charged to the
 //! component's memory. If it is killed, because that memory is used up, init starts it again.
 
-mod message;
+pub mod message;
 mod serve;
 
 use std::fs::{self, DirBuilder, File};

@@ -15,9 +15,13 @@ use tool_output::{cargo, say};
 use super::Outcome;
 
 /// The targets, which are programs of `fuzz/Cargo.toml`, and the dictionary of each.
-const TARGETS: [(&str, &str); 10] = [
+const TARGETS: [(&str, &str); 17] = [
+    ("archive", "image.dict"),
     ("boxfile_kdl", "boxfile.dict"),
     ("boxfile_toml", "boxfile.dict"),
+    ("bundle", "bundle.dict"),
+    ("cap_http", "egress.dict"),
+    ("command", "command.dict"),
     ("delta", "delta.dict"),
     ("first_bytes", "egress.dict"),
     ("frames", "boot.dict"),
@@ -26,6 +30,9 @@ const TARGETS: [(&str, &str); 10] = [
     ("manifest", "image.dict"),
     ("plan", "boot.dict"),
     ("proxy", "egress.dict"),
+    ("service_answer", "service.dict"),
+    ("skill_md", "skill.dict"),
+    ("ssh_agent", "ssh.dict"),
 ];
 
 /// The compiler flags for [SanitizerCoverage](https://clang.llvm.org/docs/SanitizerCoverage.html): a counter for each edge, a
@@ -39,8 +46,12 @@ const FLAGS: &str = "-Cpasses=sancov-module \
 
 /// The maximum length of an input, in bytes. Tests cover longer inputs.
 const MAX_LEN: u32 = 8192;
+/// The target whose inputs are longer, and their maximum length: the smallest file with a box has 19 KiB.
+const LONG: (&str, u32) = ("archive", 24 << 10);
 /// The time limit for one input, in seconds.
 const PATIENCE: u32 = 10;
+/// How long `cargo xtask test --all` tries each target, in seconds.
+const SECONDS_OF_CHECKS: u32 = 30;
 /// The memory limit of the fuzzer, in MiB.
 const MEMORY: u32 = 512;
 
@@ -66,11 +77,28 @@ pub(crate) fn run(options: &Options) -> Outcome {
             continue;
         }
         say::step(&format!("fuzz {target}"), || {
-            let effort = format!("-max_total_time={}", options.seconds);
-            fuzz(&workspace, &programs, (target, words), &effort)
+            fuzz(&workspace, &programs, (target, words), options.seconds)
         })?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Tries each target for [`SECONDS_OF_CHECKS`], as a step of the checks. All targets are tried even if one is broken.
+pub(crate) fn check(workspace: &Workspace) -> Result<()> {
+    packages(&[Package::Cxx], &mut say::note)?;
+    let programs = build(workspace)?;
+    let tried = TARGETS.map(|(target, words)| {
+        say::doing(target);
+        fuzz(workspace, &programs, (target, words), SECONDS_OF_CHECKS)
+    });
+    say::doing("");
+    let broken: Vec<_> = tried.into_iter().filter_map(Result::err).collect();
+    if broken.is_empty() {
+        return Ok(());
+    }
+    let output = broken.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+    let (command, status) = ("cargo xtask fuzz".to_owned(), format!("{} targets", broken.len()));
+    Err(KitError::Failed { command, status, output })
 }
 
 /// Builds the targets, and returns their directory.
@@ -90,21 +118,22 @@ fn build(workspace: &Workspace) -> Result<PathBuf> {
     Ok(workspace.target("fuzz").join(host).join("release"))
 }
 
-/// Runs a target for the time in `effort`, an option of libFuzzer. Fails if an input breaks the target.
+/// Runs a target for so many seconds. Fails if an input breaks the target.
 fn fuzz(
     workspace: &Workspace,
     programs: &Path,
     (target, words): (&str, &str),
-    effort: &str,
+    seconds: u32,
 ) -> Result<()> {
     let corpus = made(workspace.target("fuzz/corpus").join(target))?;
     let found = made(workspace.target("fuzz/found").join(target))?;
     let log = found.join("log");
     let file = fs::File::create(&log).map_err(KitError::file("make", &log))?;
+    let max_len = if target == LONG.0 { LONG.1 } else { MAX_LEN };
     let mut command = Command::new(programs.join(target));
     command
-        .arg(effort)
-        .arg(format!("-max_len={MAX_LEN}"))
+        .arg(format!("-max_total_time={seconds}"))
+        .arg(format!("-max_len={max_len}"))
         .arg(format!("-timeout={PATIENCE}"))
         .arg(format!("-rss_limit_mb={MEMORY}"))
         .arg(format!("-dict={}", workspace.path("fuzz").join(words).display()))

@@ -1,5 +1,6 @@
 //! Removes the credential from the answers of a service.
 
+use std::fmt::{self, Debug, Formatter};
 use std::ops::Range;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -20,10 +21,18 @@ const MASK: u8 = b'*';
 
 /// The credentials of a service, none of which is empty.
 #[derive(Clone)]
-pub(super) struct Secrets(Arc<[Zeroizing<Vec<u8>>]>);
+pub struct Secrets(Arc<[Zeroizing<Vec<u8>>]>);
+
+/// Shows only how many credentials there are.
+impl Debug for Secrets {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Secrets").field("count", &self.0.len()).finish_non_exhaustive()
+    }
+}
 
 impl Secrets {
-    pub(super) fn new(secrets: Vec<Zeroizing<Vec<u8>>>) -> Self {
+    /// Creates the credentials. An empty one is none.
+    pub fn new(secrets: Vec<Zeroizing<Vec<u8>>>) -> Self {
         Self(secrets.into_iter().filter(|it| !it.is_empty()).collect())
     }
 
@@ -31,7 +40,7 @@ impl Secrets {
     ///
     /// # Errors
     /// The answer is a redirect, compressed or ambiguous.
-    pub(super) fn checked<B>(
+    pub fn checked<B>(
         &self,
         answer: Response<B>,
         credentials: &[(HeaderName, HeaderValue)],
@@ -85,7 +94,7 @@ impl Secrets {
     }
 
     /// Adds `more` to `held`, and returns its first bytes, masked.
-    fn pass(&self, held: &mut Held, more: &[u8]) -> Bytes {
+    pub fn pass(&self, held: &mut Held, more: &[u8]) -> Bytes {
         held.bytes.extend_from_slice(more);
         held.masked.resize(held.bytes.len(), false);
         for place in self.places(&held.bytes) {
@@ -97,13 +106,25 @@ impl Secrets {
 
 /// The bytes of a body that are not passed on yet.
 #[derive(Default)]
-struct Held {
+pub struct Held {
     bytes: Vec<u8>,
     /// Whether a byte belongs to a credential. The beginning of the credential may be passed on already.
     masked: Vec<bool>,
 }
 
+/// Shows no bytes: they can be the beginning of a credential.
+impl Debug for Held {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Held").field("length", &self.bytes.len()).finish_non_exhaustive()
+    }
+}
+
 impl Held {
+    /// Takes the bytes that are left at the end of a body, masked.
+    pub fn rest(&mut self) -> Bytes {
+        self.take(self.bytes.len())
+    }
+
     /// Takes the first `count` bytes, masked.
     fn take(&mut self, count: usize) -> Bytes {
         let bytes = self.bytes.drain(..count).zip(self.masked.drain(..count));
@@ -162,7 +183,7 @@ impl Body for Masked {
                 }
                 None => {
                     this.end(None);
-                    this.held.take(this.held.bytes.len())
+                    this.held.rest()
                 }
             };
             if !passed.is_empty() {
@@ -187,7 +208,7 @@ mod tests {
         let mut held = Held::default();
         let pass = |piece: &&[u8]| secrets.pass(&mut held, piece);
         let mut all: Vec<Bytes> = pieces.iter().map(pass).collect();
-        all.push(held.take(held.bytes.len()));
+        all.push(held.rest());
         all.iter().map(|it| String::from_utf8_lossy(it).into_owned()).collect()
     }
 

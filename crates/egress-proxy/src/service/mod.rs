@@ -41,7 +41,8 @@ use crate::meter::{Count, Metered};
 use crate::refusal::Refusal;
 use crate::state::Filter;
 use crate::upstream::{BUFFER, Upstream};
-use answer::{Masked, Secrets};
+use answer::Masked;
+pub use answer::{Held, Secrets};
 
 /// The body of an answer: the API's, or the text of a refusal.
 type Body = Either<Masked, Full<Bytes>>;

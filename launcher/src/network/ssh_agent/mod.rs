@@ -5,10 +5,8 @@
 //!                                └────── network log: each signature, with its key and its purpose
 //! ```
 //!
-//! The agent gets whole messages, one at a time, which [`protocol`] has read and understood. A component could otherwise add keys
+//! The agent gets whole messages, one at a time, which [`egress_proxy::ssh_agent`] has read and understood. A component could otherwise add keys
 //! that the user's own `ssh` would use, remove the user's keys, or lock the agent.
-
-mod protocol;
 
 use std::io::{self, ErrorKind};
 use std::sync::{Mutex, PoisonError};
@@ -16,11 +14,10 @@ use std::time::Instant;
 
 use box_contract::ComponentName;
 use box_contract::pace::Pace;
+use egress_proxy::ssh_agent::{Message, Messages, Misuse, REFUSAL, Request, Signature};
 use egress_proxy::{Channel, Decision, Verdict};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::sleep;
-
-use protocol::{Message, Messages, Misuse, REFUSAL, Request, Signature};
 
 /// How many signatures a box may ask for per second. A program that asks for more waits, so that it does not push older entries out
 /// of the network log.
@@ -113,7 +110,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
     async fn next(&mut self) -> io::Result<Option<Message>> {
         let mut chunk = vec![0; CHUNK];
         loop {
-            if let Some(message) = self.messages.next()? {
+            if let Some(message) = self.messages.take()? {
                 return Ok(Some(message));
             }
             match self.stream.read(&mut chunk).await? {

@@ -8,11 +8,11 @@ use std::{fs, thread};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use egress_proxy::ssh_agent::fingerprint;
 use testbed::{OpenSsh, Workspace, program};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::runtime::Builder;
 
-use super::protocol::fingerprint;
 use super::*;
 
 /// A socket as a component has it.

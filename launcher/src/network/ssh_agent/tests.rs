@@ -2,12 +2,12 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use egress_proxy::ssh_agent::fingerprint;
 use proptest::prelude::*;
 use tokio::io::{DuplexStream, duplex};
 use tokio::runtime::Builder;
 use tokio::time::timeout;
 
-use super::protocol::fingerprint;
 use super::*;
 
 /// A public key, and its fingerprint as `ssh-keygen -l` prints it.
@@ -118,7 +118,7 @@ async fn serve_as_agent(mut agent: DuplexStream, answer: impl Fn(u8) -> Vec<u8>)
     while let Ok(length @ 1..) = agent.read(&mut chunk).await {
         received.extend_from_slice(&chunk[..length]);
         messages.push(&chunk[..length]);
-        while let Ok(Some(message)) = messages.next() {
+        while let Ok(Some(message)) = messages.take() {
             drop(agent.write_all(&answer(message.bytes()[4])).await);
         }
     }

@@ -24,7 +24,7 @@ use self::processor::Processor;
 use self::programs::{Compiler, TestProgram};
 use self::run::Tests;
 use self::scratch::Scratch;
-use super::{Outcome, dependencies, setup};
+use super::{Outcome, dependencies, fuzz, setup};
 
 const HELP: &str = "\
 Without an option: cargo fmt, and `cargo test --workspace`, and the boots that are `SHORT` in tests/boot/main.rs. A box there has the
@@ -34,7 +34,7 @@ With --landing, which .ci/run uses: everything but some of the boots. These are 
 number is in tests/boot/part, and those whose paths it changes. --next writes the number of the next part, and is for the change itself:
 it is run once, and the file is committed.
 
-With --all: all boots, too. The benchmarks, the fuzz targets, `kernel --check`, the soak test and the demo have commands of their own.
+With --all: all boots, too, and each fuzz target for 30 seconds. The benchmarks, `kernel --check`, the soak test and the demo have commands of their own.
 
 The result of a boot is kept in ~/.cache/boxbuild-checks. A boot with the same inputs, to the byte, is then not made again, except one
 in ten, which must have the same result. The boots of attacks, jail, policy, isolation, secrets and trust are always made.
@@ -124,6 +124,9 @@ fn check(workspace: &Workspace, extent: Extent, fresh: bool) -> Result<Vec<Strin
         let mut documents = workspace.cargo();
         documents.args(["doc", "--workspace", "--no-deps", "--document-private-items"]);
         checks.cargo("cargo doc", documents.env("RUSTDOCFLAGS", "-D warnings"));
+    }
+    if extent == Extent::All {
+        checks.done("fuzz targets", || fuzz::check(workspace));
     }
     say::note(&checks.processor.line());
     checks.verdict()?;
