@@ -32,7 +32,7 @@ pub(super) fn unquoted(syntax: Syntax, word: &str, span: Span, label: &str) -> D
 }
 
 /// Returns whether a word that cannot be read was probably meant as a number.
-pub(super) fn begins_like_number(word: &str) -> bool {
+pub(crate) fn begins_like_number(word: &str) -> bool {
     word.trim_start_matches(['+', '-', '.']).starts_with(|c: char| c.is_ascii_digit())
 }
 

@@ -4,11 +4,16 @@ use std::ops::Range;
 
 use kdl::{KdlEntry, KdlIdentifier, KdlNode, KdlValue};
 
+use super::explain::Words;
 use super::outline::Statement;
 use super::{explain, foreign};
 use crate::errors::SYNTAX_ERRORS;
 use crate::syntax::tree::{Block, Data, Node, Prop, Value};
+use crate::syntax::word::begins_like_number;
 use diagnostics::{Sink, Span, Spanned, Syntax};
+
+/// The greatest length of a number in bytes. The `kdl` crate takes seconds for a number of 1 MiB.
+const MAX_NUMBER: usize = 64;
 
 /// Reads all statements of a block. `text` is [`Outline::text`](super::outline::Outline::text).
 pub(super) fn nodes(text: &str, statements: Vec<Statement>, sink: &Sink) -> Vec<Node> {
@@ -27,6 +32,10 @@ fn node(text: &str, statement: Statement, sink: &Sink) -> Node {
 
 fn header(text: &str, range: &Range<usize>, sink: &Sink) -> Option<Node> {
     let header = &text[range.clone()];
+    if let Some(span) = long_number(header, range.start) {
+        sink.report(SYNTAX_ERRORS.at("long-number", span));
+        return None;
+    }
     if foreign::report(header, range.start, sink) {
         return None;
     }
@@ -44,6 +53,20 @@ fn header(text: &str, range: &Range<usize>, sink: &Sink) -> Option<Node> {
             None
         }
     }
+}
+
+/// Returns the span of the first number that is longer than [`MAX_NUMBER`]. `base` is the header's offset.
+fn long_number(header: &str, base: usize) -> Option<Span> {
+    if header.len() <= MAX_NUMBER {
+        return None;
+    }
+    Words::of(header).find_map(|word| {
+        // A property has its value after `=`, and an annotated value its own after `)`. Text in quotes ends with a quote.
+        let value = header[word.clone()].rsplit(['=', ')']).next()?.trim_start();
+        let is_number = begins_like_number(value) && !value.contains('"');
+        let is_long = is_number && value.len() > MAX_NUMBER;
+        is_long.then(|| Span::at(base + word.end - value.len(), value.len()))
+    })
 }
 
 /// Makes a node from a header that cannot be read. Its name is the first word of the header.

@@ -306,6 +306,27 @@ fn texts_that_touch_or_are_malformed() {
 }
 
 #[test]
+fn a_number_has_so_many_characters_and_no_more() {
+    for before in ["    port ", "    port = ", "    limits pids=", "    port (t)", "    port x /-"]
+    {
+        for number in ["1e999", "-0x1f", "1.5"] {
+            let error = |length| agent_errors(&format!("{before}{number:0<length$}"));
+            assert!(!error(64).contains("more than 64 characters"), "{before}{number}");
+            let (text, at) = (error(65), before.len() + 1);
+            assert!(text.starts_with("error: this number has more than 64 characters\n"), "{text}");
+            assert!(text.contains(&format!("--> Boxfile:4:{at}\n")), "{text}");
+            assert_eq!(text.matches("error: ").count(), 1, "{text}");
+        }
+    }
+    // What is no number has no such limit.
+    let long = "1".repeat(100);
+    for text in [format!("    args \"{long}\""), format!("    args #\"{long}\"# \"a=({long}\"")] {
+        let boxfile = format!("box \"b\"\nagent {{\nimage \"oci:i\"\n{text}\n}}\n");
+        boxfile_spec::parse(&boxfile).unwrap();
+    }
+}
+
+#[test]
 fn numbers_that_are_none() {
     assert_snapshot!(agent_errors(r#"    port 99999999999999999999999999999999999999999"#), @"
     error: this number is too large
