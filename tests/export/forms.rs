@@ -1,9 +1,14 @@
 //! Tests that an export has the tree digest of the box in every form.
 
 use std::fs;
+use std::os::unix::fs::symlink;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use box_contract::ComponentName;
 use box_inspect::export::{LeftOut, OciImage, Ownership, copy_rootfs};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use testbed::promises::EXPORT_MEMORY;
 use testkit::images::{Config, Image, Layer};
 
@@ -79,6 +84,44 @@ fn links_lead_nothing_out_of_the_directory() {
     assert_eq!(read("absolute").to_str(), Some("/etc/passwd"));
     assert_eq!(read("the-same-link").to_str(), Some("/etc/passwd"));
     assert_eq!(read("up").to_str(), Some("../../../../../../etc"));
+}
+
+/// Replaces a directory of an export by a link out of it, as another program of the same user can.
+#[test]
+fn whoever_exchanges_a_directory_leads_no_file_out() {
+    let made = Made::of(&small());
+    let at = |path: &str| made.path(path);
+    fs::create_dir(at("race")).unwrap();
+    fs::create_dir(at("outside")).unwrap();
+    let done = AtomicBool::new(false);
+    let exchanged = AtomicUsize::new(0);
+    let exchange = || {
+        while !done.load(Ordering::Relaxed) {
+            let drafts = fs::read_dir(at("race")).unwrap().flatten();
+            for draft in drafts.filter(|it| it.file_name() != "directory") {
+                let link = at("link");
+                drop(symlink(at("outside"), &link));
+                let flags = RenameFlags::EXCHANGE;
+                if renameat_with(CWD, &link, CWD, draft.path().join("srv"), flags).is_ok() {
+                    exchanged.fetch_add(1, Ordering::Relaxed);
+                }
+                drop(fs::remove_file(&link).or_else(|_| fs::remove_dir_all(&link)));
+            }
+        }
+    };
+    let deadline = Instant::now() + Duration::from_secs(2);
+    thread::scope(|scope| {
+        scope.spawn(exchange);
+        for _ in (0..20_000).take_while(|_| Instant::now() < deadline) {
+            let directory = at("race/directory");
+            // An export fails if it meets the link.
+            drop(made.component(ComponentName::Agent).directory(&directory, Ownership::Box));
+            drop(fs::remove_dir_all(&directory));
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert!(exchanged.into_inner() > 0, "no directory was exchanged");
+    assert_eq!(fs::read_dir(at("outside")).unwrap().count(), 0, "an export has left its directory");
 }
 
 #[test]

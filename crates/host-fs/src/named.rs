@@ -406,6 +406,31 @@ mod tests {
         });
     }
 
+    /// The same for a file that is made: it is in the directory that was found, whatever is at its path meanwhile.
+    #[test]
+    fn whoever_exchanges_what_is_on_the_way_gets_no_new_file_elsewhere() {
+        let (_root, home, search) = scene();
+        let at = |path: &str| home.join(path);
+        symlink("../elsewhere", at("plain/link")).unwrap();
+        let before = fs::read_dir(at("elsewhere")).unwrap().count();
+        let (one, other, done) = (at("plain/inner"), at("plain/link"), AtomicBool::new(false));
+        let exchange = || {
+            while !done.load(Ordering::Relaxed) {
+                renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).unwrap();
+            }
+        };
+        let (file, flags) = (at("plain/inner/new"), OFlags::WRONLY | OFlags::CREATE);
+        thread::scope(|scope| {
+            scope.spawn(exchange);
+            for _ in 0..5000 {
+                let Ok(slot) = FileSlot::of_new(&file, &search) else { continue };
+                openat(slot.directory(), slot.name(), flags, Mode::RWXU).unwrap();
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(fs::read_dir(at("elsewhere")).unwrap().count(), before);
+    }
+
     #[test]
     fn a_place_stays_where_it_was_found() {
         let (_root, home, search) = scene();

@@ -177,8 +177,12 @@ fn in_box(word: &OsStr) -> Option<(&str, &OsStr)> {
 mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+    use std::time::{Duration, Instant};
 
     use box_copy::{Author, pack, unpack};
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
 
     use super::*;
 
@@ -257,6 +261,38 @@ mod tests {
         unpack(archive.as_slice(), to, Author::Box(Path::new("/key"))).unwrap();
         assert_eq!(fs::read_to_string(at("project/moved/key")).unwrap(), "own");
         assert_eq!(fs::read_to_string(at("keys/key")).unwrap(), "canary");
+    }
+
+    /// Imitates a running box that exchanges `project/inner` with a link all the time, also while the destination is found.
+    #[test]
+    fn whoever_exchanges_the_destination_leads_no_copy_out() {
+        let home = scene();
+        let at = |path: &str| home.path().join(path);
+        let mut archive = Vec::new();
+        fs::write(at("new"), "new").unwrap();
+        let HostEnd::From(from) = end(&at("new").display().to_string(), "box:/x").unwrap() else {
+            panic!()
+        };
+        pack(&from, &mut archive).unwrap();
+        let to = at("project/inner/").display().to_string();
+        let (one, other, done) = (at("project/inner"), at("project/out"), AtomicBool::new(false));
+        let exchange = || {
+            while !done.load(Ordering::Relaxed) {
+                renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).unwrap();
+            }
+        };
+        let deadline = Instant::now() + Duration::from_secs(1);
+        thread::scope(|scope| {
+            scope.spawn(exchange);
+            for _ in (0..20_000).take_while(|_| Instant::now() < deadline) {
+                let Ok(HostEnd::To(to)) = end("box:/new", &to) else { continue };
+                unpack(archive.as_slice(), to, Author::Box(Path::new("/new"))).unwrap();
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+        let left: Vec<_> =
+            fs::read_dir(at("keys")).unwrap().map(|it| it.unwrap().file_name()).collect();
+        assert_eq!(left, ["key"], "a copy has left the project");
     }
 
     #[test]

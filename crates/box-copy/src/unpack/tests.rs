@@ -4,13 +4,20 @@ use std::fs::{self, Permissions, read_link, symlink_metadata};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use tar::{Builder, Header};
 use tempfile::{TempDir, tempdir};
 
 use super::*;
 use crate::{LeftOut, by_path, pack};
+
+/// The greatest number of copies during which a directory is exchanged.
+const ROUNDS: usize = 20_000;
 
 /// Packs `from` and unpacks it at `to`, as for a copy out of a box. Returns the entries that both ends left out.
 fn copy(from: &Path, to: &Path) -> io::Result<LeftOut> {
@@ -281,4 +288,34 @@ fn the_content_of_a_directory_begins_with_the_directory() {
             assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "{path} {source}");
         }
     }
+}
+
+/// Replaces a directory of the destination by a link out of it all the time, as a running box with a writable share can.
+#[test]
+fn whoever_exchanges_a_directory_leads_no_entry_out() {
+    let (dir, source) = source();
+    let at = |path: &str| dir.path().join(path);
+    let mut sent = Vec::new();
+    pack(&CopyEnd::source(&source, by_path).unwrap(), &mut sent).unwrap();
+    fs::create_dir_all(at("to/source/a/b")).unwrap();
+    fs::create_dir_all(at("outside/b")).unwrap();
+    symlink("../../outside", at("to/source/link")).unwrap();
+    let (one, other, done) = (at("to/source/a"), at("to/source/link"), AtomicBool::new(false));
+    let exchange = || {
+        while !done.load(Ordering::Relaxed) {
+            renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).unwrap();
+        }
+    };
+    let deadline = Instant::now() + Duration::from_secs(1);
+    thread::scope(|scope| {
+        scope.spawn(exchange);
+        let copies = (0..ROUNDS).take_while(|_| Instant::now() < deadline);
+        // A copy fails if it meets the link.
+        let copies = copies.map(|_| unpack_to(&at("to"), &sent, Author::Box(&source)).is_ok());
+        let whole = copies.filter(|it| *it).count();
+        done.store(true, Ordering::Relaxed);
+        assert!(whole > 0, "the link was met each time");
+    });
+    assert_eq!(fs::read_dir(at("outside")).unwrap().count(), 1);
+    assert_eq!(fs::read_dir(at("outside/b")).unwrap().count(), 0, "a copy has left its directory");
 }
