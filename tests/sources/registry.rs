@@ -83,6 +83,29 @@ fn a_box_of_a_registry_is_built_again_without_it() {
     again(&["build", "--json", "--locked", "--offline"]);
 }
 
+/// Content of the store is found by its digest, whatever repository it came from and whoever may pull from there.
+#[test]
+fn who_knows_the_digest_uses_what_another_project_has_pulled() {
+    let scene = Scene::new();
+    let first = scene.reported(&["build", "--json"]);
+    let lock = scene.checkout.read("Boxfile.lock");
+    let digests = lock.lines().filter_map(|it| it.strip_prefix("digest = \"")?.strip_suffix('"'));
+    let [agent, business] = digests.take(2).collect::<Vec<_>>().try_into().unwrap();
+    let named = |digest| format!("docker://{}/strangers/none@{digest}", scene.registry.host());
+    scene.checkout.write("Boxfile", boxfile(&named(agent), &named(business)));
+    let build = |more: &[&str]| {
+        drop(std::fs::remove_file(scene.checkout.path("Boxfile.lock")));
+        let args = ["build", "--json", "--offline", "--output", "x.box"];
+        scene.run(&[&args, more].concat())
+    };
+    // A store of its own keeps a project apart.
+    let apart = build(&["--store", "apart"]);
+    assert_eq!(apart.code, 1, "{}", apart.notes);
+    let shared = build(&[]);
+    assert_eq!(shared.code, 0, "{}", shared.notes);
+    assert_eq!(shared.json()["tree"], first["tree"]);
+}
+
 #[test]
 fn what_was_fetched_is_built_without_the_registry() {
     let scene = Scene::new();

@@ -27,12 +27,12 @@ const SLOW: &str = "boxlaunch: running on an emulated CPU: slow, and its times a
 pub(super) fn run(args: &RunArgs, opened: &OpenBox, env: &[Assigned]) -> Result<u8, Failure> {
     refuse_what_has_no_host(args)?;
     refuse_bytes(args, env)?;
-    let cache = paths::cache()?;
-    require_qemu()?;
     let named = args.host_kernel.as_deref();
     if let Some(path) = named {
         given_file::open(path, |error| given_file::unread("the kernel", path, &error))?;
     }
+    let cache = paths::cache()?;
+    require_qemu()?;
     let kernel = kernel::choose(named, &cache, |command| {
         notice(&format!("boxlaunch: fetching the virtual host's kernel: {command}\n"));
     })?;

@@ -32,6 +32,7 @@ fn no_link_of_a_box_leads_to_a_key_of_its_user() {
     assert_eq!(refused(&plain, &["--env-file", &link]), expected);
     assert_eq!(refused(&plain, &["--task", &link]), expected);
     assert_eq!(refused(&secretive, &["--secret", &secret]), expected);
+    assert_eq!(refused(&plain, &["--emulated", "--host-kernel", &link]), expected);
     // A directory in the path of an output file is a link.
     symlink("..", home.path().join("project/out")).unwrap();
     let task = home.path().join("task.json").display().to_string();

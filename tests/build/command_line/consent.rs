@@ -289,6 +289,24 @@ fn a_directory_that_cannot_be_the_checkout() {
 }
 
 /// An image may be outside the checkout. If the file is not an image, no message shows its content.
+/// A Boxfile may name a kernel anywhere on the host. Nothing of another file gets into a message or a box.
+#[test]
+fn what_is_no_kernel_is_not_shown() {
+    let host = Host::new();
+    for outside in host.outside("home/clone/inner") {
+        for file in ["secret", "environ", "passwd", "empty", ""] {
+            let kernel = outside.join(file).display().to_string();
+            let text = format!("{BOXFILE}kernel {kernel:?}\n");
+            host.checkout.write("home/clone/inner/Boxfile", text);
+            let ran = host.run("home/clone/inner", &["build", "--output", "out.box"]);
+            let output = format!("{}{}", ran.result, ran.notes);
+            assert_eq!(ran.code, 1, "{kernel}: {output}");
+            assert!(!output.contains(CANARY) && !output.contains("root:"), "{kernel}: {output}");
+            assert!(!host.checkout.path("home/clone/inner/out.box").exists(), "{kernel}");
+        }
+    }
+}
+
 #[test]
 fn what_is_no_image_is_not_shown() {
     let host = Host::new();

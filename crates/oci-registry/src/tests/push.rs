@@ -414,6 +414,23 @@ fn refusals_are_named() {
     "#);
 }
 
+/// Any other text of a registry could repeat a secret of the request, or write to a terminal.
+#[test]
+fn an_error_repeats_the_codes_of_the_specification_and_no_other() {
+    let refused = |code: &'static str| {
+        let coded = move |_: usize| registry::error("403 Forbidden", code);
+        let target = Target::new(deed("POST", 9, WHOLE, coded));
+        target.upload(&large()).unwrap_err().to_string()
+    };
+    for code in ["DENIED", "NAME_INVALID", "TAG_INVALID", "UNAUTHORIZED"] {
+        assert!(refused(code).ends_with(&format!("it answers {code}")), "{}", refused(code));
+    }
+    for text in ["CANARY", "denied", "DENIED CANARY", "DENIED_CANARY", "\u{1b}[31mCANARY", ""] {
+        let message = refused(text);
+        assert!(!message.contains("CANARY") && !message.contains("answers"), "{message}");
+    }
+}
+
 #[test]
 fn a_manifest_is_written_and_read() {
     let target = Target::new(Rules { closed: true, ..Rules::default() });

@@ -13,6 +13,8 @@ use tool_output::say;
 use super::Outcome;
 
 #[cfg(test)]
+mod consent;
+#[cfg(test)]
 mod links;
 
 const SPECIFICATION: &str = "SPECIFICATION.md";
