@@ -15,7 +15,7 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::prctl::set_no_new_privs;
-use nix::sys::signal::{self, SigSet, Signal};
+use nix::sys::signal::{self, Signal};
 use nix::sys::stat::{Mode, SFlag, fstat, umask};
 use nix::unistd::{
     Gid, Pid, Uid, dup2_stderr, dup2_stdin, dup2_stdout, fchown, setgroups, setresgid, setresuid,
@@ -306,8 +306,7 @@ fn become_workload(
     caps::reduce(capabilities)?;
     workdir::enter(workload.workdir.unwrap_or(OsStr::new(&plan.workdir)))?;
     set_no_new_privs().step("set no_new_privs")?;
-    sys::reset_signal_dispositions().step("reset the signals' dispositions")?;
-    SigSet::empty().thread_set_mask().step("unblock all signals")?;
+    sys::reset_signals().step("reset the signals")?;
     umask(Mode::from_bits_truncate(0o022));
     let is_whole = match &fences {
         Some((fences, fallback)) => fence::confine(fences, *fallback)?,

@@ -22,7 +22,7 @@ use nix::NixPath as _;
 use nix::errno::Errno;
 use nix::libc;
 use nix::sched::CloneFlags;
-use nix::sys::signal::{SigHandler, Signal, signal};
+use nix::sys::signal::{SigHandler, SigSet, Signal, signal};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockFlag, accept4, recvmsg};
 use nix::unistd::Pid;
 
@@ -312,17 +312,18 @@ fn set_interface(
     Errno::result(result).map(drop)
 }
 
-/// Gives every signal its default disposition. `execve` would otherwise keep ignored signals ignored.
+/// Gives every signal its default disposition, and unblocks it. `execve` would otherwise keep ignored signals ignored and blocked
+/// ones blocked.
 ///
 /// # Errors
 /// The kernel's error.
-pub fn reset_signal_dispositions() -> nix::Result<()> {
+pub fn reset_signals() -> nix::Result<()> {
     let fixed = |signal: &Signal| matches!(signal, Signal::SIGKILL | Signal::SIGSTOP);
     for number in Signal::iterator().filter(|signal| !fixed(signal)) {
         // SAFETY: the default disposition runs no code of ours.
         unsafe { signal(number, SigHandler::SigDfl) }?;
     }
-    Ok(())
+    SigSet::empty().thread_set_mask()
 }
 
 /// Sets the nice value of this process and its future children, from -20 (highest priority) to 19.
@@ -404,6 +405,34 @@ mod tests {
     fn a_forked_body_decides_the_exit_status() {
         let pid = fork(CloneFlags::empty(), None, || 42).unwrap();
         assert_eq!(waitpid(pid, None).unwrap(), WaitStatus::Exited(pid, 42));
+    }
+
+    /// As for a workload: init blocks signals, and its parent may ignore some. Signal 32 is one of the C library, which nobody resets.
+    #[test]
+    fn a_program_gets_its_own_session_and_no_signal_that_is_ignored_or_blocked() {
+        let script = "read -r _ _ _ _ group session _ < /proc/self/stat && [ $group = $$ ] && [ $session = $$ ] && \
+            [ $(grep -cE '^Sig(Ign|Blk):.*[08]0{7}$' /proc/self/status) = 2 ]";
+        let program = |is_reset| {
+            move || {
+                let fixed = [Signal::SIGKILL, Signal::SIGSTOP];
+                for number in Signal::iterator().filter(|it| !fixed.contains(it)) {
+                    // SAFETY: ignoring a signal runs no code of ours.
+                    unsafe { signal(number, SigHandler::SigIgn) }.unwrap();
+                }
+                SigSet::all().thread_set_mask().unwrap();
+                nix::unistd::setsid().unwrap();
+                if is_reset {
+                    reset_signals().unwrap();
+                }
+                let script = std::ffi::CString::new(script).unwrap();
+                nix::unistd::execv(c"/bin/sh", &[c"sh", c"-c", &script])
+                    .map_or(9, |never| match never {})
+            }
+        };
+        for (is_reset, status) in [(true, 0), (false, 1)] {
+            let pid = fork(CloneFlags::empty(), None, program(is_reset)).unwrap();
+            assert_eq!(waitpid(pid, None).unwrap(), WaitStatus::Exited(pid, status));
+        }
     }
 
     #[test]
