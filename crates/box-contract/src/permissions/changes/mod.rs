@@ -1,5 +1,7 @@
 //! Compares the permissions of two boxes.
 
+mod rules;
+
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -47,6 +49,15 @@ impl Effect {
         }
     }
 
+    /// Returns the effect of the change back.
+    const fn reversed(self) -> Self {
+        match self {
+            Self::More => Self::Less,
+            Self::Other => Self::Other,
+            Self::Less => Self::More,
+        }
+    }
+
     /// Returns the effect of a value that grows or shrinks.
     const fn of(order: Ordering) -> Self {
         match order {
@@ -81,6 +92,7 @@ impl RunPlan {
                 PermissionChange { field, effect, a, b }
             })
             .collect();
+        all.extend(rules::changes(self, later));
         all.sort_by_key(|it| it.effect);
         all
     }
@@ -114,8 +126,12 @@ fn effect(field: &str, plans: [&RunPlan; 2], has_a: bool, has_b: bool) -> Effect
         "network deny" => Effect::Less,
         // Another service, or another header with a secret, is a new one, whichever it replaces.
         _ if has_b && field.starts_with("service ") => Effect::More,
-        // So is another MCP server, or another program of an event.
-        _ if has_b && (field.starts_with("mcp ") || field.starts_with("hook ")) => Effect::More,
+        // So is another MCP server.
+        _ if has_b && field.starts_with("mcp ") => Effect::More,
+        // A program of an event can refuse what the agent does, so a box without it may do more, too.
+        _ if field.starts_with("hook ") => Effect::More,
+        // So may a box whose work nobody verifies or records.
+        "task verify" | "logs" if !has_b => Effect::More,
         // What these change depends on the rest of the plan.
         "network limits" | "sandbox" | "vm" => Effect::Other,
         _ if of_share.is_some() => of_share.unwrap_or(presence),
@@ -234,23 +250,27 @@ mod tests {
         assert_eq!(lines(&b, &a), [format!("allows more: agent system: {value} → -")]);
     }
 
+    /// The permissions that restrict a box.
+    const MORE_IF_GONE: [&str; 5] =
+        ["network deny", "task verify", "logs", "hook before-command", "tools"];
+
     #[test]
     fn every_permission_of_a_box_that_another_lacks_is_a_change() {
         let (bare, full) = (grown("{}"), grown(GROWN));
         let added = bare.permission_changes(&full);
         let (common, all) = (bare.permissions(), full.permissions());
         let is_listed = |it: &&Permission| !common.contains(it);
-        assert_eq!(added.len(), all.iter().filter(is_listed).count());
+        // The tools are no permission of the list.
+        assert_eq!(added.len(), all.iter().filter(is_listed).count() + 1);
         let less = |it: &&PermissionChange| it.effect == Effect::Less;
         assert_eq!(
             added.iter().filter(less).map(|it| &*it.field).collect::<Vec<_>>(),
-            ["network deny"]
+            ["network deny", "tools"]
         );
         let gone = full.permission_changes(&bare);
         assert_eq!(gone.len(), added.len());
-        for change in gone.iter().filter(|it| it.effect == Effect::More) {
-            assert_eq!(change.field, "network deny");
-        }
+        let more = gone.iter().filter(|it| it.effect == Effect::More).map(|it| &*it.field);
+        assert_eq!(more.collect::<Vec<_>>(), MORE_IF_GONE);
     }
 
     #[test]
