@@ -45,6 +45,11 @@ was=$(main hello); release bad; update hello; get 8080; said hello 2; state hell
 update hello; said hello; get 8080; state hello; [ $was = $(main hello) ] && echo the same process
 in_host systemctl is-failed boxbuild-update@hello
 "#;
+/// The new box asks for a host, and is not started, not even by a restart of the service.
+const ASKED: &str = r#"
+release wider; update hello; get 8080; in_host journalctl --no-pager -o cat -u boxbuild@hello | grep -c 'network allow: - '
+in_host systemctl restart boxbuild@hello; get 8080
+"#;
 /// The supervisor is killed, and then the agent.
 const RESTARTED: &str = r#"
 in_host systemctl kill -s KILL --kill-who=main boxbuild@hello; until_ "state hello" "active running success 1 "; get 8080
@@ -88,7 +93,11 @@ vm cpus=1 memory="192MiB"
     )
 }
 
-/// Builds and pushes a box for each tag of `acme/hello`. `stable` is `v1` first, `bad` is never ready, and `failing` ends after it was ready.
+/// The network of the box `wider`.
+const WIDER: &str = "network \"filtered\" { allow \"a.example\"; }\n";
+
+/// Builds and pushes a box for each tag of `acme/hello`. `stable` is `v1` first, `bad` is never ready, `wider` may reach a host,
+/// and `failing` ends after it was ready.
 fn push_all(project: &Path, host: &str) {
     drop(hello_checkout(project));
     let config = project.join("registries.toml");
@@ -98,13 +107,14 @@ fn push_all(project: &Path, host: &str) {
             "mkdir -p /tmp/www; echo {version} >/tmp/www/index.html; exec httpd -f -p 127.0.0.1:4088 -h /tmp/www"
         )
     };
-    let good = [("v1", "v1"), ("stable", "v1"), ("v2", "v2"), ("v3", "v3")];
+    let good = [("v1", "v1"), ("stable", "v1"), ("v2", "v2"), ("v3", "v3"), ("wider", "wider")];
     let good = good.map(|(tag, version)| (tag, serving(version)));
     let failing = "httpd -p 127.0.0.1:4088 -h /tmp; sleep 2; exit 3";
     let other =
         [("bad", "exec sleep 1000"), ("failing", failing)].map(|(tag, it)| (tag, it.to_owned()));
     for (tag, script) in good.into_iter().chain(other) {
-        fs::write(project.join("Boxfile"), boxfile(&script)).unwrap();
+        let network = if tag == "wider" { WIDER } else { "" };
+        fs::write(project.join("Boxfile"), boxfile(&script) + network).unwrap();
         let programs = &tools().programs;
         let mut build = programs.box_build(&programs.box_init, &tools().kernel);
         build.args(["--quiet", "--push", &format!("{host}/acme/hello:{tag}")]);
@@ -132,6 +142,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         ("boot", BOOT),
         ("updated", UPDATED),
         ("refused", REFUSED),
+        ("asked", ASKED),
         ("restarted", RESTARTED),
         ("failing", FAILING),
         ("rebooted", REBOOTED),
@@ -155,6 +166,10 @@ fn the_timer_updates_a_box_without_a_gap() {
 
 fn a_box_that_is_not_ready_leaves_the_service_as_it_was() {
     insta::assert_snapshot!(STEPS["refused"].stdout);
+}
+
+fn a_box_that_asks_for_more_is_not_started_by_the_timer() {
+    assert_eq!(STEPS["asked"].stdout, "update: 1\nv3\n1\nv3\n");
 }
 
 fn a_box_that_fails_is_started_again() {
@@ -187,6 +202,7 @@ tests![
     a_host_starts_its_box_and_the_box_that_was_good_after_a_power_cut,
     the_timer_updates_a_box_without_a_gap,
     a_box_that_is_not_ready_leaves_the_service_as_it_was,
+    a_box_that_asks_for_more_is_not_started_by_the_timer,
     a_box_that_fails_is_started_again,
     a_service_that_fails_again_and_again_gets_the_next_version,
     a_box_with_a_volume_comes_back_with_its_data,

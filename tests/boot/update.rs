@@ -67,7 +67,17 @@ wget -qO- http://127.0.0.1:8082/; boxlaunch exec data cat /data/file; boxlaunch 
 boxlaunch rm -f data
 "#;
 
-/// Runs the scripts in a virtual host that has the boxes v1, v2 and never. Only v1 declares a port.
+/// A box that asks for more is refused with what it asks for, and the box with less replaces the one with more.
+const ASKED: &str = r#"
+boxlaunch run -q -d --name asked --startup-timeout 2 /v2; was=$(boxlaunch ps -a -n)
+for more in host port volume secret; do boxlaunch update -q asked /$more 2>&1; echo $?; done | sed 's/[0-9a-f]\{64\}/N/g'
+[ "$was" = "$(boxlaunch ps -a -n)" ] && echo the same
+boxlaunch update -q --accept asked /host | sed 's/[0-9a-f]\{64\}/N/g'
+boxlaunch update asked /v2 2>&1 | grep -A3 'other things' | sed 's/[0-9a-f]\{64\}/N/g'; boxlaunch exec asked -- wget -qO- http://127.0.0.1:4089/
+boxlaunch rm -f asked
+"#;
+
+/// Runs the scripts in a virtual host that has the boxes v1, v2, never, and four that ask for more than v2. Only v1 declares a port.
 static RAN: LazyLock<Ran> = LazyLock::new(|| {
     let tools = tools();
     let dir = tempfile::tempdir().unwrap();
@@ -77,6 +87,10 @@ static RAN: LazyLock<Ran> = LazyLock::new(|| {
         ("v1", serving("v1") + "publish 4089 host=8083\n"),
         ("v2", serving("v2")),
         ("never", boxfile("hello", NEVER)),
+        ("host", serving("host") + "network \"filtered\" { allow \"a.example\"; }\n"),
+        ("port", serving("port") + "publish 4089\n"),
+        ("volume", serving("volume") + "volume \"data\" guest=\"/data\"\n"),
+        ("secret", serving("secret") + "secret \"KEY\"\n"),
     ];
     let host = boxes.into_iter().fold(tools.host.clone(), |host, (name, text)| {
         let file = at(&format!("Boxfile.{name}"));
@@ -85,7 +99,8 @@ static RAN: LazyLock<Ran> = LazyLock::new(|| {
         host.file(at(name), format!("/{name}"))
     });
     let scenario = Scenario::default().script(30, "clients", CLIENTS);
-    scenario.script(25, "kept", KEPT).script(25, "volume", VOLUME).start_for_files(&host)
+    let scenario = scenario.script(25, "kept", KEPT).script(25, "volume", VOLUME);
+    scenario.script(25, "asked", ASKED).start_for_files(&host)
 });
 
 fn json(name: &str) -> Value {
@@ -156,8 +171,21 @@ fn a_box_with_a_volume_keeps_its_data_and_comes_back() {
     assert_eq!((&record["box"], &record["updated"]["from"]), (&report["from"], &report["to"]));
 }
 
+fn a_box_that_asks_for_more_is_refused_and_one_with_less_is_not() {
+    let output = &RAN.0["asked"].stdout;
+    let refused = |what: &str| output.lines().any(|it| it.starts_with(&format!("  {what}: - → ")));
+    for what in ["network allow", "publish 4089", "volume data", "secret KEY"] {
+        assert!(refused(what), "{what}: {output}");
+    }
+    assert_eq!(output.lines().filter(|it| *it == "2").count(), 4, "{output}");
+    assert!(output.contains("the same\nasked is updated from sha256:N to sha256:N\n"), "{output}");
+    assert!(output.contains("(allows less)"), "{output}");
+    assert!(output.ends_with("v2\nasked\n"), "{output}");
+}
+
 tests![
     no_client_is_refused_while_a_box_is_updated,
     a_box_goes_on_if_the_new_one_is_not_ready,
-    a_box_with_a_volume_keeps_its_data_and_comes_back
+    a_box_with_a_volume_keeps_its_data_and_comes_back,
+    a_box_that_asks_for_more_is_refused_and_one_with_less_is_not
 ];

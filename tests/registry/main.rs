@@ -23,6 +23,7 @@ mod pushed;
 mod schema;
 mod signed;
 mod together;
+mod updated;
 #[path = "../../boxfile-spec/src/schema/json/validator.rs"]
 mod validator;
 mod viewed;

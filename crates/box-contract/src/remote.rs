@@ -104,6 +104,12 @@ impl RemoteName {
         let digest = self.digest.filter(|_| self.tag.is_none());
         Self { digest, ..self.clone() }
     }
+
+    /// Returns the name of the box with this digest of the registry's manifest: HOST/NAME@DIGEST.
+    #[must_use]
+    pub fn of_manifest(&self, digest: Digest) -> Self {
+        Self { tag: None, digest: Some(digest), ..self.clone() }
+    }
 }
 
 fn digest(text: &str) -> Result<Digest, &'static str> {

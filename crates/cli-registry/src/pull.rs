@@ -32,6 +32,9 @@ pub struct PullArgs {
     /// The box that the name means, if it has no digest.
     #[arg(skip)]
     known: Option<Digest>,
+    /// Whether the store's reference keeps the box that it has.
+    #[arg(skip)]
+    is_aside: bool,
     #[command(flatten)]
     store: StoreOption,
     /// How registries are asked.
@@ -46,7 +49,16 @@ pub struct PullArgs {
 impl PullArgs {
     /// Returns the arguments of a pull that another command needs.
     pub const fn of(remote: RemoteName, store: StoreOption, registries: RegistryOptions) -> Self {
-        Self { remote, expect: None, dry_run: false, known: None, store, registries, json: false }
+        Self {
+            remote,
+            expect: None,
+            dry_run: false,
+            known: None,
+            is_aside: false,
+            store,
+            registries,
+            json: false,
+        }
     }
 
     /// Accepts only the box with this digest, if a name without a digest means that box. For the policy, the user still has named no
@@ -54,6 +66,13 @@ impl PullArgs {
     #[must_use]
     pub fn meaning(self, known: Option<Digest>) -> Self {
         Self { known, ..self }
+    }
+
+    /// With `true`, records the box under HOST/NAME@DIGEST, with the digest of the registry's manifest. The store's reference then
+    /// keeps the box that it has.
+    #[must_use]
+    pub fn aside(self, is_aside: bool) -> Self {
+        Self { is_aside, ..self }
     }
 
     /// Returns the examples at the end of the command's help.
@@ -203,6 +222,8 @@ impl PullArgs {
             // Keeps the blobs from garbage collection until the box has its name.
             let _published = plan.remote.publish_in(store)?;
             let Pulled { reference, digest, registry_digest, .. } = pulled.clone();
+            let aside = || self.remote.of_manifest(registry_digest).to_string();
+            let reference = if self.is_aside { aside() } else { reference };
             let is_asked = !is_for_start;
             store.note_pulled(&Note {
                 reference,

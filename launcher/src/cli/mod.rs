@@ -7,6 +7,7 @@ mod asker;
 mod check_command;
 mod command;
 mod complete;
+mod consent;
 mod copy;
 mod credentials;
 #[cfg(test)]

@@ -6,6 +6,8 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use box_contract::ErrorCode;
+use box_digest::Digest;
 use box_find::{BoxReference, Found};
 use clap::ValueEnum;
 use cli_common::color::{CLEAR_LINE, is_dumb};
@@ -15,6 +17,7 @@ use cli_registry::{RegistryOptions, Screen, Way};
 use host_fs::OsError;
 use nix::sys::signal::Signal;
 use safe_text::shown;
+use serde_json::Value;
 
 use super::error::{Failure, signal_code, usage};
 use super::paths::SELF;
@@ -34,6 +37,9 @@ pub(crate) struct PullArgs {
     /// `run` does this: the box is not kept longer than others.
     #[arg(long, hide = true)]
     for_start: bool,
+    /// `update` does this: the reference of the store keeps its box until the new one is permitted.
+    #[arg(long, hide = true)]
+    aside: bool,
 }
 
 /// When `run` pulls the box of a registry.
@@ -58,7 +64,8 @@ pub(crate) fn pull(args: &PullArgs) -> Result<u8, Failure> {
             (screen.note)(amounts);
         }
     };
-    let (_, result) = args.pull.run(&PROGRAM, &client, policy.as_ref(), note, args.for_start)?;
+    let pull = args.pull.clone().aside(args.aside);
+    let (_, result) = pull.run(&PROGRAM, &client, policy.as_ref(), note, args.for_start)?;
     print_result(Some(result))
 }
 
@@ -86,11 +93,38 @@ fn is_watched() -> bool {
 ///
 /// The pull runs in a separate process, so that the process that runs the box has no threads, memory or credentials left from it.
 pub(super) fn before(args: &RunArgs) -> Result<Option<u8>, Failure> {
+    if !is_needed(args)? {
+        return Ok(None);
+    }
+    Ok(fetch(args, false)?.err())
+}
+
+/// Like [`before`], but the reference of the store keeps the box that it has. Returns the digest of the pulled box, `None` if nothing
+/// was to pull.
+pub(super) fn aside(args: &RunArgs) -> Result<Result<Option<Digest>, u8>, Failure> {
+    if !is_needed(args)? {
+        return Ok(Ok(None));
+    }
+    let output = match fetch(args, true)? {
+        Ok(output) => String::from_utf8_lossy(&output).into_owned(),
+        Err(code) => return Ok(Err(code)),
+    };
+    let report: Value = serde_json::from_str(&output).unwrap_or_default();
+    let digest = report["box"].as_str().unwrap_or(output.trim()).parse().ok();
+    digest.map(|it| Ok(Some(it))).ok_or_else(|| {
+        let message = "the process that pulls the box printed no digest".to_owned();
+        Failure::new((ErrorCode::Internal, "run this command again"), message)
+    })
+}
+
+/// Returns whether `--pull` requires a pull.
+fn is_needed(args: &RunArgs) -> Result<bool, Failure> {
     let word = args.subject.word();
     let is_remote = BoxReference::parse(word)?.remote().is_some();
     match args.pull {
-        Some(PullPolicy::Missing | PullPolicy::Always) | None if is_remote => {}
-        Some(policy @ PullPolicy::Always) if !is_remote => {
+        Some(PullPolicy::Always) if is_remote => Ok(true),
+        Some(PullPolicy::Missing) | None if is_remote => is_missing(args),
+        Some(policy @ PullPolicy::Always) => {
             let policy = policy.to_possible_value();
             let policy = policy.as_ref().map_or("", |it| it.get_name());
             let help = "leave it out, or name the box as HOST/NAME:TAG";
@@ -98,19 +132,20 @@ pub(super) fn before(args: &RunArgs) -> Result<Option<u8>, Failure> {
                 "--pull {policy} needs a box of a registry, and {} is not one",
                 word.display()
             );
-            return Err(usage(&message, help));
+            Err(usage(&message, help))
         }
-        _ => return Ok(None),
+        _ => Ok(false),
     }
-    if args.pull != Some(PullPolicy::Always) && !is_missing(args)? {
-        return Ok(None);
-    }
+}
+
+/// Pulls the box of a run. Returns the output, or the exit code of a failed pull.
+fn fetch(args: &RunArgs, is_aside: bool) -> Result<Result<Vec<u8>, u8>, Failure> {
     let mut pull = Command::new(SELF);
-    pull.args(["pull", "--for-start"]).arg(word);
+    pull.args(["pull", "--for-start"]).arg(args.subject.word());
+    pull.args(is_aside.then_some("--aside"));
     pull.args(args.expected().map(|it| format!("--expect={it}")));
     pull.args(args.json.then_some("--json")).args(is_quiet().then_some("--quiet"));
-    Ok(helper(pull, (&args.subject.store, &args.registries), "the process that pulls the box")?
-        .err())
+    helper(pull, (&args.subject.store, &args.registries), "the process that pulls the box")
 }
 
 /// Runs another process that brings the box of a run into the store. Returns its output, or its exit code if it has failed. Its

@@ -28,6 +28,7 @@ mod snapshot;
 mod stored;
 mod task;
 mod terminal;
+mod update;
 mod verify;
 mod volume;
 

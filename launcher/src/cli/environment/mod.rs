@@ -15,7 +15,6 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use box_contract::permissions::Effect;
 use box_contract::{ErrorCode, RunPlan, exit};
 use box_digest::Digest;
 use boxlaunch::boxes::{self, Boxes, Record, RecordError, Snapshot, Snapshots, State};
@@ -33,6 +32,7 @@ use safe_text::{shell_word, shown};
 use serde_json::json;
 use vmm::signals::StopSignals;
 
+use super::consent::Differences;
 use super::error::{Failure, usage};
 use super::list::publish;
 use super::repeat::{self, box_of};
@@ -450,10 +450,10 @@ impl Up<'_> {
             return Ok(());
         }
         let before = box_of(record, &self.args.store)?;
-        let more = asked(before.opened.plan(), found.opened.plan());
-        if more.is_empty() {
-            return Ok(());
-        }
+        let before = before.opened.plan();
+        // The volumes of an environment have its name, whatever the name of the box.
+        let now = RunPlan { name: before.name.clone(), ..found.opened.plan().clone() };
+        let Some(more) = Differences::between(before, &now).more() else { return Ok(()) };
         let message =
             format!("the box of {} has changed, and asks for more than before:{more}", self.name);
         let help = "`boxlaunch up --accept` permits that";
@@ -568,19 +568,6 @@ fn listed<'a>(paths: impl Iterator<Item = &'a String>, count: u64, most: usize) 
     let more = count.saturating_sub(paths.len() as u64);
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
     paths.join(", ") + &more
-}
-
-/// Lists what a later box asks for and an earlier one does not, one on each line. The size of the VM has limits of its own.
-fn asked(before: &RunPlan, now: &RunPlan) -> String {
-    // The volumes of an environment have its name, whatever the name of the box.
-    let now = RunPlan { name: before.name.clone(), ..now.clone() };
-    let changes = before.permission_changes(&now).into_iter();
-    let more = changes.filter(|it| it.effect != Effect::Less && it.field != "vm");
-    let line = |it: box_contract::permissions::PermissionChange| {
-        let [a, b] = [it.a, it.b].map(|it| it.unwrap_or_else(|| "-".to_owned()));
-        format!("\n  {}: {a} → {b}", it.field)
-    };
-    more.map(line).collect()
 }
 
 /// Returns whether a path leads to a Boxfile, and not to a box.

@@ -1,8 +1,13 @@
 //! `boxlaunch update`: replaces the box of a detached run by another one, with the same options.
 //!
+//! The box of a tag is pulled beside the tag, which moves only to a permitted box ([`permitted`]): whoever starts the tag later, such as
+//! systemd, asks nobody.
+//!
 //! If both boxes can run at the same time, the new one starts first. Its supervisor then takes the name and the published ports
 //! from the supervisor of the old one ([`Predecessor`](boxlaunch::client::Predecessor)), so the end of this command in the middle
 //! changes nothing. Otherwise the old box is stopped first, and started again if the new one does not become ready.
+
+mod permitted;
 
 use std::process;
 use std::thread::sleep;
@@ -11,12 +16,11 @@ use std::time::{Duration, Instant};
 use box_cache::Pulled;
 use box_contract::{ErrorCode, exit};
 use box_digest::Digest;
-use box_find::BoxReference;
 use box_layout::OpenBox;
 use boxlaunch::boxes::{Boxes, Record, RecordError, State};
 use boxlaunch::client::ClientError;
 use boxlaunch::streams::attached::MAX_ATTACHED;
-use cli_common::store::{BoxArgument, CommandFault, stored_boxes};
+use cli_common::store::{BoxArgument, CommandFault};
 use cli_registry::RegistryOptions;
 use serde_json::{Value, json};
 use vmm::signals::StopSignals;
@@ -25,12 +29,14 @@ use super::error::Failure;
 use super::launch_error::LaunchError;
 use super::lifecycle::{LOOK, PATIENCE, end, has_ended};
 use super::paths;
-use super::pull::{self, PullPolicy};
+use super::pull::PullPolicy;
 use super::repeat::{box_of, check_sources, command, exactly, not_repeatable, options, parsed};
 use super::run::{self, Replaces, RunArgs, seconds};
 use super::stored::PROGRAM;
 use super::terminal::{is_quiet, json_line, notice, painted, print};
 use super::{credentials, detach, notify};
+
+use permitted::{Accepted, Candidate, plan_before};
 
 /// Replaces the box of a run by another one, with the same name, options and published ports.
 ///
@@ -38,6 +44,8 @@ use super::{credentials, detach, notify};
 /// No client is refused meanwhile. The old box is stopped first if the new one has a volume, a writable share, `--agent-socket`,
 /// `--console`, or more than 253 published ports. If the new box does not become ready, the old one goes on, or is started
 /// again, and boxlaunch exits with 6.
+///
+/// A box that asks for more than the one that runs is refused before anything is changed, unless --accept permits it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct UpdateArgs {
@@ -55,6 +63,13 @@ pub(crate) struct UpdateArgs {
     /// Update even to a box that did not become ready when it was to replace this one before.
     #[arg(long)]
     retry: bool,
+    /// Update even if the new box asks for more than the one that runs, for example for another host. With a digest, only if the new
+    /// box has it.
+    #[arg(long, value_name = "DIGEST", num_args = 0..=1, require_equals = true, default_missing_value = permitted::ANY)]
+    accept: Option<Accepted>,
+    /// Replace no box that runs, but the one that the store starts next under the reference. For a service that does not run.
+    #[arg(long, conflicts_with = "json")]
+    next: bool,
     /// When to pull the new box from a registry [default: missing].
     #[arg(long, value_enum, value_name = "POLICY")]
     pull: Option<PullPolicy>,
@@ -69,7 +84,8 @@ pub(crate) struct UpdateArgs {
 const EXAMPLES: &str = "\
 Examples:
   boxlaunch update hello ./hello.box
-  boxlaunch update hello registry.example.com/hello:2 --json";
+  boxlaunch update hello registry.example.com/hello:2 --json
+  boxlaunch update --accept hello ./hello.box";
 
 /// How an update ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,31 +130,35 @@ struct Report {
 pub(crate) fn update(args: &UpdateArgs) -> Result<u8, Failure> {
     let boxes = Boxes::new(&paths::state()?);
     let _alone = boxes.updating(&args.name)?;
+    if args.next {
+        return args.next();
+    }
     let old = boxes.find(&args.name)?;
     let options = repeatable(&old)?;
-    let run = args.run(&options)?;
+    let mut run = args.run(&options)?;
     check_sources(&run)?;
     let before = args.reference_before()?;
-    if let Some(code) = pull::before(&run)? {
-        return Ok(code);
-    }
+    let aside = match args.bring(&mut run)? {
+        Ok(aside) => aside,
+        Err(code) => return Ok(code),
+    };
     run.load()?;
     let (opened, _held) = run.open()?;
     let to = opened.digest;
+    let candidate = Candidate { args, opened: &opened, aside, is_service: old.service };
     if to == old.digest {
+        candidate.move_reference()?;
         let report =
             Report { outcome: Outcome::Unchanged, previous: None, failed: None, errors: vec![] };
         return args.end(&report, (old.digest, to));
     }
     if !args.retry && boxes.refused(&args.name) == Some(to) {
-        put_back(args, before.as_ref(), &to)?;
         return Err(not_retried(&args.name, to));
     }
-    if let Err(refused) = credentials::check(&old, opened.plan()) {
-        put_back(args, before.as_ref(), &to)?;
-        return Err(refused);
-    }
+    credentials::check(&old, opened.plan())?;
+    candidate.check(plan_before(args, &old).as_ref())?;
     let has_writable = run::check(&run, &opened)?.iter().any(|it| it.is_writable());
+    candidate.move_reference()?;
     let signals = StopSignals::block()?;
     let is_down = old.state == State::Starting;
     let alone =
@@ -233,21 +253,9 @@ impl UpdateArgs {
         })
     }
 
-    /// Returns the box that the store has under the reference of the command line, before a pull.
-    fn reference_before(&self) -> Result<Option<Pulled>, Failure> {
-        let reference = BoxReference::parse(self.subject.word())?;
-        let Some(remote) = reference.remote().filter(|it| it.digest.is_none()) else {
-            return Ok(None);
-        };
-        let stored = stored_boxes(&self.subject.store.stores(&PROGRAM))?;
-        let pulled = stored.map(|it| it.pulled(&remote.unpinned().to_string()));
-        Ok(pulled.transpose().map_err(CommandFault::from)?.flatten())
-    }
-
     /// Returns the policy of `--retry`: after a failed update the store's reference means the old box again.
     fn pull_again(&self) -> Result<Option<PullPolicy>, Failure> {
-        let reference = BoxReference::parse(self.subject.word())?;
-        let may_move = reference.remote().is_some_and(|it| it.digest.is_none());
+        let may_move = self.tag()?.is_some();
         Ok((self.retry && may_move).then_some(PullPolicy::Always))
     }
 

@@ -52,7 +52,7 @@ const PATHS: [&[&str]; Landing::PARTS as usize] = [
         "docs/fleet.md",
         "docs/services.md",
         "docs/ssh-agent.md",
-        "launcher/src/cli/update.rs",
+        "launcher/src/cli/update",
         "launcher/src/network",
         "launcher/src/project",
     ],
