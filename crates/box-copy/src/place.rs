@@ -21,6 +21,8 @@ pub struct CopyEnd {
     pub(crate) path: PathBuf,
     /// The name in the directory. `None` means the directory itself.
     pub(crate) name: Option<OsString>,
+    /// Whether a symbolic link under the name is followed.
+    pub(crate) follows: bool,
 }
 
 impl CopyEnd {
@@ -66,7 +68,15 @@ impl CopyEnd {
         find: impl FnOnce(&Path) -> Result<OwnedFd, E>,
     ) -> Result<Self, E> {
         let directory = find(path)?;
-        Ok(Self { directory, path: path.to_owned(), name: name.map(OsStr::to_owned) })
+        let name = name.map(OsStr::to_owned);
+        Ok(Self { directory, path: path.to_owned(), name, follows: false })
+    }
+
+    /// Returns the destination with the permission to follow a symbolic link under its name, as `docker cp` does. Use it only as
+    /// [`by_path`].
+    #[must_use]
+    pub fn following(self) -> Self {
+        Self { follows: true, ..self }
     }
 
     /// Checks that the name exists in the directory.
@@ -86,13 +96,19 @@ impl CopyEnd {
             .is_ok_and(|it| FileType::from_raw_mode(it.st_mode) == FileType::Directory)
     }
 
-    /// If the name is a directory, opens it, and returns it without a name. A symbolic link is not followed, because it may be a
-    /// copy of a link that a box has made.
+    /// If the name is a directory, opens it, and returns it without a name. A symbolic link is followed only with
+    /// [`Self::following`]: it may be a copy of a link that a box has made.
     pub(crate) fn enter(self) -> io::Result<Self> {
         let Some(name) = &self.name else { return Ok(self) };
         let path = self.path.join(name);
-        match open_directory(&self.directory, name) {
-            Ok(directory) => Ok(Self { directory, path, name: None }),
+        let opened = if self.follows && self.leads_to_directory() {
+            let flags = OFlags::DIRECTORY | OFlags::PATH | OFlags::CLOEXEC;
+            openat(&self.directory, name, flags, Mode::empty())
+        } else {
+            open_directory(&self.directory, name)
+        };
+        match opened {
+            Ok(directory) => Ok(Self { directory, path, name: None, ..self }),
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(self),
             Err(errno) => Err(at_path(&path, errno.into())),
         }

@@ -50,11 +50,11 @@ pub(crate) fn run(builtin: Builtin, arguments: &[OsString], plan: &ComponentPlan
     }
 }
 
-/// Unpacks the archive on standard input to `path`. Follows symbolic links in `path`, like `pack`, because the process
-/// has only the rights of a command.
+/// Unpacks the archive on standard input to `path`. Follows symbolic links in `path` and at its end, because the process has only
+/// the rights of a command.
 fn unpack(path: &Path) -> Result<(), String> {
     let unpack = |to| box_copy::unpack(io::stdin().lock(), to, Author::User);
-    let unpacked = CopyEnd::destination(path, by_path).and_then(unpack);
+    let unpacked = CopyEnd::destination(path, by_path).map(CopyEnd::following).and_then(unpack);
     unpacked.map(drop).map_err(|error| error.to_string())
 }
 

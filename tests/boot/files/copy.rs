@@ -111,7 +111,7 @@ fn what_cannot_be_copied_is_named() {
     error: both paths are in a box
       = help: copy to this host first
     error: cannot copy: in the box: /none: No such file or directory (os error 2)
-    error: cannot copy: in the box: /root: Permission denied (os error 13)
+    error: cannot copy: in the box: /root/a: Permission denied (os error 13)
     error: cannot copy: /none: No such file or directory (os error 2)
     error: no started box has the name nobody
       = help: `boxlaunch ps -a` lists the started boxes

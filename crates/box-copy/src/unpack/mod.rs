@@ -10,7 +10,10 @@
 //! - All paths in an archive from a box must begin with the last name of the requested path. Its symbolic links that lead out of
 //!   the requested directory are left out, because readers of the copy would follow them.
 //! - Files get at most the permissions that a new file of this user gets.
-//! - Paths are limited in length and depth. Of the extensions of tar, only long names and link targets are supported.
+//! - Paths are limited in length and depth. Of the extensions of tar, only long names and link targets are supported, and PAX headers
+//!   if the user has made the archive.
+//!
+//! A file in the place of another one keeps the mode of that file, and its owner if this process may give files away.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -21,12 +24,18 @@ use std::path::{Path, PathBuf};
 
 use box_contract::rules::PATH_MAX;
 use host_fs::publish::open_directory;
-use rustix::fs::{AtFlags, Mode, OFlags, linkat, mkdirat, openat, renameat, symlinkat, unlinkat};
+use rustix::fs::{
+    AtFlags, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_OMIT, Uid, fchmod,
+    fchown, futimens, linkat, mkdirat, openat, readlinkat, renameat, statat, symlinkat, unlinkat,
+};
 use rustix::io::Errno;
 use tar::{EntryType, Header};
 
 use crate::place::{CopyEnd, at_path};
 use crate::{BLOCK, LeftOut, MAX_DEPTH, name_of, padding};
+use extra::Extra;
+
+mod extra;
 
 /// The maximum number of temporary names to try for a file.
 const TRIES: u32 = 100;
@@ -46,28 +55,28 @@ pub enum Author<'a> {
 }
 
 /// Unpacks an archive at `to`: inside the directory `to` if it exists, and otherwise under the name of `to`. Existing files of
-/// the same names are replaced, and directories are merged. No symbolic link is followed.
+/// the same names are replaced, and directories are merged. No symbolic link is followed, except at `to` itself if
+/// [`CopyEnd::following`] allows it.
 ///
 /// # Errors
 /// The errors of the archive, and of the files with their paths. Entries that were already unpacked stay.
 pub fn unpack(mut archive: impl Read, to: CopyEnd, author: Author<'_>) -> io::Result<LeftOut> {
     let archive: &mut dyn Read = &mut archive;
     let mut unpacking = Unpacking::at(to.enter()?, author);
-    let (mut path, mut target, mut is_empty) = (None, None, true);
+    let (mut extra, mut is_empty) = (Extra::default(), true);
     while let Some(header) = next_header(archive)? {
-        let size = header.entry_size()?;
-        match header.entry_type() {
-            EntryType::GNULongName => path = Some(long(archive, size)?),
-            EntryType::GNULongLink => target = Some(long(archive, size)?),
-            kind => {
-                let path = path.take().unwrap_or_else(|| header.path_bytes().into_owned());
-                let short = || header.link_name_bytes().map(|it| it.into_owned());
-                let target = target.take().or_else(short).unwrap_or_default();
-                let entry = Entry { kind, mode: header.mode()?, size, target };
-                unpacking.make(&path, &entry, archive)?;
-                is_empty = false;
-            }
+        if extra.take(&header, archive, author)? {
+            continue;
         }
+        let Extra { path, target, size, mtime } = std::mem::take(&mut extra);
+        let path = path.unwrap_or_else(|| header.path_bytes().into_owned());
+        let short = || header.link_name_bytes().map(|it| it.into_owned());
+        let target = target.or_else(short).unwrap_or_default();
+        let (kind, mode) = (header.entry_type(), header.mode()?);
+        let size = size.map_or_else(|| header.entry_size(), Ok)?;
+        let mtime = mtime.map_or_else(|| header.mtime(), Ok)?;
+        unpacking.make(&path, &Entry { kind, mode, size, mtime, target }, archive)?;
+        is_empty = false;
     }
     // A writer that is still filling its last record would fail if this end of the pipe were closed.
     io::copy(&mut archive.take(MAX_REST), &mut io::sink())?;
@@ -122,6 +131,8 @@ struct Entry {
     kind: EntryType,
     mode: u32,
     size: u64,
+    /// When the file was changed, in seconds since 1970. 0 is unknown.
+    mtime: u64,
     /// The target of a symbolic link.
     target: Vec<u8>,
 }
@@ -138,15 +149,17 @@ struct Unpacking<'a> {
     directory: PathBuf,
     /// The name that replaces the first name of each path. `None` if the entries keep their names.
     renamed: Option<Vec<u8>>,
+    /// Whether a link in the place of the one file that is copied is followed.
+    follows: bool,
     author: Author<'a>,
     left_out: LeftOut,
 }
 
 impl<'a> Unpacking<'a> {
     fn at(place: CopyEnd, author: Author<'a>) -> Self {
-        let CopyEnd { directory: base, path: directory, name } = place;
+        let CopyEnd { directory: base, path: directory, name, follows } = place;
         let renamed = name.map(OsString::into_vec);
-        Self { base, directory, renamed, author, left_out: LeftOut::default() }
+        Self { base, directory, renamed, follows, author, left_out: LeftOut::default() }
     }
 
     fn make(&mut self, path: &[u8], entry: &Entry, archive: &mut dyn Read) -> io::Result<()> {
@@ -162,6 +175,10 @@ impl<'a> Unpacking<'a> {
         let parent = self.open(directories).map_err(at(path))?;
         match entry.kind {
             EntryType::Directory => make_directory(&parent, name, entry.mode).map_err(at(path)),
+            EntryType::Regular if self.follows && names.len() == 1 => {
+                let (parent, name) = followed(parent, name.clone()).map_err(at(path))?;
+                make_file(&parent, &name, entry, archive).map_err(named(path))
+            }
             EntryType::Regular => make_file(&parent, name, entry, archive).map_err(named(path)),
             EntryType::Symlink | EntryType::Link if entry.target.is_empty() => {
                 Err(odd("it has a link that leads nowhere"))
@@ -311,22 +328,72 @@ fn make_directory(parent: &OwnedFd, name: &[u8], mode: u32) -> Result<(), Errno>
     }
 }
 
+/// The maximum number of links from one to the next ([path_resolution(7)](https://man7.org/linux/man-pages/man7/path_resolution.7.html)).
+const MAX_LINKS: u32 = 40;
+
+/// Follows the symbolic link `name`, if it is one. Returns the directory and the name to which it leads. No file need exist there.
+fn followed(mut parent: OwnedFd, mut name: Vec<u8>) -> Result<(OwnedFd, Vec<u8>), Errno> {
+    for _ in 0..MAX_LINKS {
+        let target = match readlinkat(&parent, name.as_slice(), Vec::new()) {
+            // It is no link, or nothing is there.
+            Err(Errno::INVAL | Errno::NOENT) => return Ok((parent, name)),
+            target => target?.into_bytes(),
+        };
+        let split = target.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
+        let (directory, last) = target.split_at(split);
+        if !directory.is_empty() {
+            let flags = OFlags::DIRECTORY | OFlags::PATH | OFlags::CLOEXEC;
+            parent = openat(&parent, directory, flags, Mode::empty())?;
+        }
+        if matches!(last, b"" | b"." | b"..") {
+            return Err(Errno::ISDIR);
+        }
+        name = last.to_vec();
+    }
+    Err(Errno::LOOP)
+}
+
 fn make_file(
     parent: &OwnedFd,
     name: &[u8],
     entry: &Entry,
     archive: &mut dyn Read,
 ) -> io::Result<()> {
+    let before = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).ok();
+    let before = before.filter(|it| FileType::from_raw_mode(it.st_mode) == FileType::RegularFile);
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::WRONLY | OFlags::CLOEXEC;
     let (draft, file) =
         with_draft(|draft| openat(parent, draft, flags, permissions(entry.mode)).map(File::from))?;
-    let put = || renameat(parent, draft.as_str(), parent, name).map_err(Error::from);
+    let put = || -> io::Result<()> {
+        before.as_ref().map_or(Ok(()), |before| take_over(&file, before))?;
+        set_time(&file, entry.mtime)?;
+        Ok(renameat(parent, draft.as_str(), parent, name)?)
+    };
     let made = copy(archive, entry.size, &mut &file).and_then(|()| put());
     if made.is_err() {
         // Returns the first error, even if the draft cannot be removed.
         let _ = unlinkat(parent, draft.as_str(), AtFlags::empty());
     }
     made
+}
+
+/// Gives a new file the mode of the file that it replaces, and the owner, unless this process may not give files away.
+fn take_over(file: &File, before: &Stat) -> Result<(), Errno> {
+    let (user, group) = (Uid::from_raw(before.st_uid), Gid::from_raw(before.st_gid));
+    match fchown(file, Some(user), Some(group)) {
+        Ok(()) | Err(Errno::PERM) => {}
+        Err(errno) => return Err(errno),
+    }
+    fchmod(file, permissions(before.st_mode))
+}
+
+/// Sets the time of a file's last change, if it is known.
+fn set_time(file: &File, mtime: u64) -> Result<(), Errno> {
+    let known = i64::try_from(mtime).ok().filter(|seconds| *seconds > 0);
+    let Some(tv_sec) = known else { return Ok(()) };
+    let last_modification = Timespec { tv_sec, tv_nsec: 0 };
+    let last_access = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
+    futimens(file, &Timestamps { last_access, last_modification })
 }
 
 fn make_symlink(parent: &OwnedFd, name: &[u8], target: &[u8]) -> Result<(), Errno> {

@@ -242,6 +242,65 @@ fn a_file_that_breaks_off_is_not_there() {
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 
+#[test]
+fn a_file_in_the_place_of_another_keeps_its_mode_and_a_link_is_written_through_if_it_may_be() {
+    let dir = tempdir().unwrap();
+    let (script, link) = (dir.path().join("script"), dir.path().join("link"));
+    let write = |text: &str, to: &Path, follows: bool| {
+        let place = CopyEnd::destination(to, by_path).unwrap();
+        let place = if follows { place.following() } else { place };
+        let content = archive(&[(EntryType::Regular, b"any", text)]);
+        unpack(content.as_slice(), place, Author::User).unwrap();
+    };
+    let mode = |path: &Path| symlink_metadata(path).unwrap().permissions().mode() & 0o7777;
+    fs::write(&script, "old").unwrap();
+    fs::set_permissions(&script, Permissions::from_mode(0o4755)).unwrap();
+    symlink("sub/../script", &link).unwrap();
+    fs::create_dir(dir.path().join("sub")).unwrap();
+    write("new", &link, true);
+    assert_eq!((fs::read_to_string(&script).unwrap(), mode(&script)), ("new".to_owned(), 0o755));
+    assert!(read_link(&link).is_ok(), "the link stays");
+    write("other", &link, false);
+    assert_eq!((fs::read_to_string(&script).unwrap(), mode(&link)), ("new".to_owned(), 0o644));
+    // A link to a file that is missing makes the file; a link to itself is an error.
+    symlink("missing", dir.path().join("dangling")).unwrap();
+    write("made", &dir.path().join("dangling"), true);
+    assert_eq!(fs::read_to_string(dir.path().join("missing")).unwrap(), "made");
+    symlink("loop", dir.path().join("loop")).unwrap();
+    let place = CopyEnd::destination(&dir.path().join("loop"), by_path).unwrap().following();
+    let content = archive(&[(EntryType::Regular, b"any", "x")]);
+    assert!(unpack(content.as_slice(), place, Author::User).is_err());
+}
+
+#[test]
+fn times_are_kept_and_pax_headers_of_the_user_are_read() {
+    use std::os::unix::fs::MetadataExt as _;
+    let dir = tempdir().unwrap();
+    let from = dir.path().join("from");
+    fs::write(&from, "x").unwrap();
+    let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(981_173_106);
+    File::options().write(true).open(&from).unwrap().set_modified(time).unwrap();
+    copy(&from, &dir.path().join("to")).unwrap();
+    assert_eq!(symlink_metadata(dir.path().join("to")).unwrap().mtime(), 981_173_106);
+
+    let pax = "18 path=long-name\n27 mtime=1000000000.123456\n16 comment=none\n";
+    let global = "20 comment=a-commit\n";
+    let entries = [
+        (EntryType::XGlobalHeader, &b"global"[..], global),
+        (EntryType::XHeader, b"pax", pax),
+        (EntryType::Regular, b"short", "text"),
+    ];
+    unpack_to(dir.path(), &archive(&entries), Author::User).unwrap();
+    let made = dir.path().join("long-name");
+    assert_eq!(fs::read_to_string(&made).unwrap(), "text");
+    assert_eq!(symlink_metadata(made).unwrap().mtime(), 1_000_000_000);
+    for bad in ["path=x\n", "27 GNU.sparse.realsize=100\n", "12 size=one\n", "19 path=../outside\n"]
+    {
+        let entries = [(EntryType::XHeader, &b"pax"[..], bad), (EntryType::Regular, b"a", "x")];
+        assert!(unpack_to(dir.path(), &archive(&entries), Author::User).is_err(), "{bad}");
+    }
+}
+
 proptest! {
     #[test]
     fn no_bytes_make_it_panic_or_leave_the_directory(
