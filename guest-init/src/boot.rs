@@ -194,6 +194,25 @@ pub(crate) fn restrict_tracing() -> Result<(), InitError> {
     }
 }
 
+/// The kernel's limits that real programs reach, with the values that desktop distributions have: watches of files (editors, bundlers),
+/// their users, and the parts of a process's memory (Elasticsearch, JVMs). A cgroup's limit of memory covers what they take.
+const LIMITS: [(&str, &str); 3] = [
+    ("/proc/sys/fs/inotify/max_user_watches", "524288"),
+    ("/proc/sys/fs/inotify/max_user_instances", "1024"),
+    ("/proc/sys/vm/max_map_count", "1048576"),
+];
+
+/// Raises [`LIMITS`], as far as the kernel has them.
+///
+/// # Errors
+/// The error of the file, unless the file does not exist.
+pub(crate) fn raise_limits() -> Result<(), InitError> {
+    LIMITS.into_iter().try_for_each(|(path, limit)| match std::fs::write(path, limit) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        written => written.step_with(|| format!("raise {path}")),
+    })
+}
+
 /// Brings the loopback device of the current network namespace up.
 ///
 /// # Errors

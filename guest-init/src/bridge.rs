@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io;
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::TcpStream;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::sync::Arc;
 use std::thread;
@@ -23,7 +23,7 @@ use nix::unistd::Pid;
 
 use crate::component::Component;
 use crate::error::{InitError, Step as _};
-use crate::{console, sandboxed, sys};
+use crate::{console, inside, sandboxed, sys};
 
 /// How many connections can wait to be accepted.
 const BACKLOG: i32 = 64;
@@ -95,7 +95,7 @@ fn admit(connection: OwnedFd, port: u16, connections: &Arc<()>) {
 
 /// Copies in both directions between `host` and the component until both ends have closed.
 fn carry(host: File, port: u16) -> io::Result<()> {
-    let inside = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+    let inside = inside::connect(port, TcpStream::connect)?;
     inside.set_nodelay(true)?;
     let inside = File::from(OwnedFd::from(inside));
     join(&host, &inside)
@@ -134,7 +134,7 @@ fn close_both(one: &File, other: &File) {
 mod tests {
     use super::*;
     use std::io::{Read as _, Write as _};
-    use std::net::TcpListener;
+    use std::net::{Ipv4Addr, TcpListener};
     use std::os::unix::net::UnixStream;
 
     #[test]

@@ -1,5 +1,5 @@
 //! cgroup v2: one leaf per component, `/sys/fs/cgroup/a3s/agent` and `/sys/fs/cgroup/a3s/business`, and one for the verification
-//! of a task.
+//! of a task. Below its leaf, each program has a [`Tree`], which contains the program and everything that it has started.
 //!
 //! A leaf contains workloads. The agent's leaf also contains the tasks on skills, and each leaf the process that sends the
 //! component's requests as files. Init, the components' holders and the bridges stay in the root cgroup, the only cgroup
@@ -7,15 +7,18 @@
 //! these processes are not charged to a component's limits, and are not killed if a component is out of memory.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::io::{self, Read as _, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use box_contract::wire::ComponentUsage;
 use box_contract::{ComponentName, Limits};
 use nix::errno::Errno;
+use nix::fcntl::{OFlag, openat};
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::stat::{Mode, mkdirat};
+use nix::unistd::{Pid, UnlinkatFlags, getpid, unlinkat};
 
 use crate::error::{InitError, Step as _};
 
@@ -25,6 +28,11 @@ pub(crate) const MOUNT: &str = "/sys/fs/cgroup";
 const PARENT: &str = "/sys/fs/cgroup/a3s";
 /// The controllers that limit the leaves.
 const CONTROLLERS: &str = "+memory +pids +cpu";
+
+/// The file of a cgroup with the ids of its processes.
+const PROCESSES: &str = "cgroup.procs";
+/// The file of a cgroup that kills all processes of the cgroup and of those below it.
+const KILL: &str = "cgroup.kill";
 
 /// Enables the controllers for the leaves.
 ///
@@ -119,19 +127,24 @@ impl Leaf {
     pub(crate) fn is_populated(&self, except: Option<Pid>) -> bool {
         match except {
             None => counter(&self.read("cgroup.events"), "populated") > 0,
-            Some(_) => pids(&self.read("cgroup.procs")).any(|pid| Some(pid) != except),
+            Some(_) => self.processes().into_iter().any(|pid| Some(pid) != except),
         }
     }
 
     /// Sends a signal to every process of this leaf, apart from `except`. A process that has ended meanwhile is no error.
     pub(crate) fn signal_all(&self, signal: Signal, except: Option<Pid>) {
-        for pid in pids(&self.read("cgroup.procs")).filter(|pid| Some(*pid) != except) {
-            if let Err(error) = kill(pid, signal)
-                && error != Errno::ESRCH
-            {
-                crate::console::say(&format!("signal process {pid}: {error}"));
-            }
-        }
+        let others = self.processes().into_iter().filter(|pid| Some(*pid) != except);
+        others.for_each(|pid| send(pid, signal));
+    }
+
+    /// Returns the processes of the leaf and of its trees.
+    fn processes(&self) -> Vec<Pid> {
+        let trees = std::fs::read_dir(&self.path).into_iter().flatten().flatten();
+        let trees = trees.filter(|it| it.file_type().is_ok_and(|it| it.is_dir()));
+        let files = trees.map(|it| it.path().join(PROCESSES));
+        let files = files.chain([self.path.join(PROCESSES)]);
+        let text = |it| std::fs::read_to_string(it).unwrap_or_default();
+        files.flat_map(|it: PathBuf| pids(&text(it)).collect::<Vec<_>>()).collect()
     }
 
     /// Kills every process of this leaf at once, including processes that are forked meanwhile.
@@ -139,7 +152,84 @@ impl Leaf {
     /// # Errors
     /// The kernel's error.
     pub(crate) fn kill(&self) -> Result<(), InitError> {
-        write(&self.path.join("cgroup.kill").to_string_lossy(), "1")
+        write(&self.path.join(KILL).to_string_lossy(), "1")
+    }
+}
+
+/// The cgroup of one program and of all processes that the program has started, also of those that have left its process group
+/// or session. It is below the leaf of the program's component, without controllers: the leaf has the limits.
+///
+/// Opens no file by path, because a holder has no path to it.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    name: TreeName,
+    directory: OwnedFd,
+}
+
+impl Tree {
+    /// Makes an empty tree.
+    ///
+    /// # Errors
+    /// The kernel's error.
+    pub(crate) fn create(leaf: &Leaf) -> io::Result<Self> {
+        /// Distinguishes the trees of a process. Its copies have other process ids.
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let name = format!("{}-{}", getpid(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        mkdirat(leaf, name.as_str(), Mode::from_bits_truncate(0o755))?;
+        let flags = OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let directory = openat(leaf, name.as_str(), flags, Mode::empty())?;
+        Ok(Self { name: TreeName(name), directory })
+    }
+
+    /// Kills every process at once, including processes that are forked meanwhile.
+    pub(crate) fn kill(&self) {
+        if let Err(error) = self.open(KILL, OFlag::O_WRONLY).and_then(|mut it| it.write_all(b"1")) {
+            crate::console::say(&format!("kill a program: {error}"));
+        }
+    }
+
+    /// Sends a signal to every process.
+    pub(crate) fn signal_all(&self, signal: Signal) {
+        let mut text = String::new();
+        let read = self.open(PROCESSES, OFlag::O_RDONLY);
+        if read.and_then(|mut it| it.read_to_string(&mut text)).is_ok() {
+            pids(&text).for_each(|pid| send(pid, signal));
+        }
+    }
+
+    /// Returns the name of the tree, which can then be removed. Closes the tree's file: many programs may leave processes behind.
+    pub(crate) fn into_name(self) -> TreeName {
+        self.name
+    }
+
+    fn open(&self, file: &str, flags: OFlag) -> io::Result<File> {
+        Ok(File::from(openat(&self.directory, file, flags | OFlag::O_CLOEXEC, Mode::empty())?))
+    }
+}
+
+/// The name of the tree of a program that has ended.
+#[derive(Debug)]
+pub(crate) struct TreeName(String);
+
+impl TreeName {
+    /// Removes the tree from its leaf. Returns whether that has succeeded: a tree with processes stays.
+    pub(crate) fn remove(&self, leaf: &Leaf) -> bool {
+        unlinkat(leaf, self.0.as_str(), UnlinkatFlags::RemoveDir).is_ok()
+    }
+}
+
+impl AsFd for Tree {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
+    }
+}
+
+/// Sends a signal to a process. A process that has ended meanwhile is no error.
+fn send(pid: Pid, signal: Signal) {
+    if let Err(error) = kill(pid, signal)
+        && error != Errno::ESRCH
+    {
+        crate::console::say(&format!("signal process {pid}: {error}"));
     }
 }
 

@@ -14,6 +14,7 @@ pub mod error;
 mod exec_helper;
 mod fill;
 mod id_map;
+mod inside;
 pub mod isolation;
 mod logs;
 mod mounts;
@@ -156,6 +157,7 @@ pub fn run(
     let sockets = sockets::listen(host.sockets(), &plan)?;
     boot::forbid_user_namespaces()?;
     boot::restrict_tracing()?;
+    boot::raise_limits()?;
     disks::mount_all(&plan)?;
     let before = u8::try_from(plan.scratch.len() + host.volumes()).unwrap_or(u8::MAX);
     let has_disk = disks::mount_roots_disk(before)?;

@@ -26,7 +26,7 @@ use super::fence::{self, Policy};
 use super::protocol::{Event, Link, Request};
 use super::spawn::{self, Base, CANNOT_START, Outcome, Report, Spawned, Streams, Workload};
 use super::{FreshRoot, Skills, dev, readiness, rootfs, workdir};
-use crate::cgroup::Leaf;
+use crate::cgroup::{Leaf, Tree, TreeName};
 use crate::error::{InitError, Step as _};
 use crate::mounts::HostMounts;
 use crate::secrets::SecretFile;
@@ -85,7 +85,9 @@ struct Holder<'a> {
     /// The component's `/dev/pts`.
     pts: dev::Terminals,
     /// The running programs, by process id.
-    programs: BTreeMap<Pid, ProgramId>,
+    programs: BTreeMap<Pid, Running>,
+    /// The trees of programs that have ended and have left processes behind.
+    left: Vec<TreeName>,
     /// The processes whose reports do not show yet whether they have executed their programs.
     starting: Vec<Starting>,
     /// The process that makes the health check.
@@ -94,6 +96,12 @@ struct Holder<'a> {
     workdir: Option<PathBuf>,
     /// The policy of the box, if it has one.
     policy: Option<Policy>,
+}
+
+/// A program that runs.
+struct Running {
+    id: ProgramId,
+    tree: Tree,
 }
 
 /// A process between fork and exec.
@@ -150,8 +158,9 @@ impl<'a> Holder<'a> {
         let (null, pts) = (dev::open_null()?, dev::Terminals::open()?);
         let signals =
             wait::child_signals().step_with(|| format!("watch the {}'s processes", name.name()))?;
-        let (programs, starting) = (BTreeMap::new(), Vec::new());
-        Ok(Self { args, signals, null, pts, programs, starting, health: None, workdir, policy })
+        let (programs, left, starting) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let health = None;
+        Ok(Self { args, signals, null, pts, programs, left, starting, health, workdir, policy })
     }
 
     /// Serves until init hangs up.
@@ -240,8 +249,8 @@ impl<'a> Holder<'a> {
         workload: Workload<'_>,
         streams: &Streams,
     ) -> Result<(), InitError> {
-        let Spawned { pid, report } = spawn::spawn(self.base(), workload, streams)?;
-        self.programs.insert(pid, id);
+        let Spawned { pid, report, tree } = spawn::spawn(self.base(), workload, streams)?;
+        self.programs.insert(pid, Running { id, tree });
         self.starting.push(Starting { pid, id, report, deadline: Instant::now() + TO_START });
         Ok(())
     }
@@ -323,23 +332,31 @@ impl<'a> Holder<'a> {
         self.report(&Event::Explained { id, reason: reason.to_string() })
     }
 
-    /// Sends a signal to a program. It is a no-op if the program has ended. Sends SIGKILL to the program's whole
-    /// process group, because the program cannot forward it.
+    /// Sends a signal to a program. It is a no-op if the program has ended. SIGKILL ends everything that the program has started. A
+    /// command is a tree as in a terminal: SIGTERM and SIGHUP go to all of it, SIGINT and SIGQUIT to its process group. A main
+    /// program passes its signals on as it likes.
     fn signal(&self, id: ProgramId, number: i32) {
-        if number == Signal::SIGKILL as i32 {
-            self.kill(id);
-        } else if let Some(pid) = self.process(id) {
-            sys::send_signal(pid, number);
+        let Some((pid, tree)) = self.running(id) else { return };
+        match Signal::try_from(number) {
+            Ok(Signal::SIGKILL) => tree.kill(),
+            Ok(signal @ (Signal::SIGTERM | Signal::SIGHUP)) if id.is_command() => {
+                tree.signal_all(signal);
+            }
+            // The command leads a process group with its process id. It has none yet if its process has only begun.
+            Ok(signal @ (Signal::SIGINT | Signal::SIGQUIT))
+                if id.is_command() && signal::killpg(pid, signal).is_ok() => {}
+            _ => sys::send_signal(pid, number),
         }
     }
 
-    /// Kills a program and its process group, whose id is the program's process id.
+    /// Kills a program and everything that it has started.
     fn kill(&self, id: ProgramId) {
-        self.process(id).into_iter().for_each(spawn::kill_group);
+        self.running(id).into_iter().for_each(|(_, tree)| tree.kill());
     }
 
-    fn process(&self, id: ProgramId) -> Option<Pid> {
-        self.programs.iter().find(|(_, program)| **program == id).map(|(pid, _)| *pid)
+    fn running(&self, id: ProgramId) -> Option<(Pid, &Tree)> {
+        let found = self.programs.iter().find(|(_, program)| program.id == id);
+        found.map(|(pid, program)| (*pid, &program.tree))
     }
 
     /// Reaps all processes that have ended: programs, the health check, and orphans.
@@ -351,16 +368,18 @@ impl<'a> Holder<'a> {
             }
             // The report of the start precedes the report of the end.
             self.look_at_start(pid)?;
-            let Some(id) = self.programs.remove(&pid) else { continue };
+            let Some(Running { id, tree }) = self.programs.remove(&pid) else { continue };
             if id == ProgramId::AGENT {
                 self.stop_health_check();
             }
             if id == ProgramId::BUSINESS && self.args.plan.restart.applies(status) {
                 // Processes that this run has left behind could occupy the ports that the next run needs.
-                let _ = signal::killpg(pid, Signal::SIGKILL);
+                tree.kill();
             }
+            self.left.push(tree.into_name());
             self.report(&Event::Exited { id, status })?;
         }
+        self.left.retain(|tree| !tree.remove(self.args.leaf));
         Ok(())
     }
 

@@ -36,7 +36,7 @@ pub(crate) enum Request {
     Exec { id: ProgramId, exec: Exec },
     /// Sends a signal to a program.
     Signal { id: ProgramId, signal: i32 },
-    /// Kills all processes of a program's process group.
+    /// Kills a program and everything that it has started.
     Kill { id: ProgramId },
     /// Asks for the working directory, after all workloads have ended.
     Keep,

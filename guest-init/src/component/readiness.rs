@@ -45,15 +45,16 @@ fn succeeds(argv: &[String], base: Base<'_>) -> bool {
     let workload = Workload::planned(argv, Some(Subject::Program));
     // `spawned.report` must stay open until the program's end: a write to a closed pipe would kill the process.
     let Ok(spawned) = spawn::spawn(base, workload, &streams) else { return false };
-    ends_well(spawned.pid, PROGRAM_TIMEOUT_MS)
+    let is_well = ends_well(spawned.pid, PROGRAM_TIMEOUT_MS, || spawned.tree.kill());
+    // A check that has left processes behind keeps its tree.
+    spawned.tree.into_name().remove(base.leaf);
+    is_well
 }
 
-/// Reaps a child that leads a process group. Kills the child and its group at the time limit. Returns whether the child
-/// has exited with status 0.
-fn ends_well(pid: Pid, timeout_ms: u16) -> bool {
+/// Reaps a child. Calls `kill` at the time limit. Returns whether the child has exited with status 0.
+fn ends_well(pid: Pid, timeout_ms: u16, kill: impl FnOnce()) -> bool {
     if !ends_within(pid, timeout_ms).unwrap_or(false) {
-        // The child is not reaped yet, so its process id cannot have been reused.
-        spawn::kill_group(pid);
+        kill();
     }
     waitpid(pid, None) == Ok(WaitStatus::Exited(pid, 0))
 }
@@ -66,24 +67,26 @@ fn ends_within(pid: Pid, timeout_ms: u16) -> nix::Result<bool> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::process::CommandExt as _;
     use std::process::Command;
+
+    use nix::sys::signal::{Signal, kill};
 
     use super::*;
 
-    /// Starts a program that leads a new process group. `ends_well` reaps it.
+    /// Starts a program. `ends_well` reaps it.
     #[expect(clippy::zombie_processes, reason = "the code under test reaps it")]
     fn start(program: &str, argument: &str) -> Pid {
-        let child = Command::new(program).arg(argument).process_group(0).spawn().unwrap();
+        let child = Command::new(program).arg(argument).spawn().unwrap();
         Pid::from_raw(i32::try_from(child.id()).unwrap())
     }
 
     #[test]
     fn a_program_is_judged_by_its_status_and_has_a_time_limit() {
-        assert!(ends_well(start("true", ""), PROGRAM_TIMEOUT_MS));
-        assert!(!ends_well(start("false", ""), PROGRAM_TIMEOUT_MS));
+        let never = || panic!("it ends in time");
+        assert!(ends_well(start("true", ""), PROGRAM_TIMEOUT_MS, never));
+        assert!(!ends_well(start("false", ""), PROGRAM_TIMEOUT_MS, never));
         let endless = start("sleep", "infinity");
-        assert!(!ends_well(endless, 1));
+        assert!(!ends_well(endless, 1, || kill(endless, Signal::SIGKILL).unwrap()));
         assert_eq!(waitpid(endless, None), Err(nix::errno::Errno::ECHILD), "it was reaped");
     }
 }

@@ -15,7 +15,6 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::prctl::set_no_new_privs;
-use nix::sys::signal::{self, Signal};
 use nix::sys::stat::{Mode, SFlag, fstat, umask};
 use nix::unistd::{
     Gid, Pid, Uid, dup2_stderr, dup2_stdin, dup2_stdout, fchown, setgroups, setresgid, setresuid,
@@ -24,12 +23,12 @@ use nix::unistd::{
 
 use super::fence::{self, Policy};
 use super::{account, builtin, caps, exec, rlimits, seccomp, workdir};
-use crate::cgroup::Leaf;
+use crate::cgroup::{Leaf, Tree};
 use crate::error::{InitError, Step as _};
 use crate::{sys, time};
 
 /// The default of `TERM`, if neither the plan nor the command sets it.
-const TERM: &str = "TERM=xterm";
+const TERM: &str = "TERM=xterm-256color";
 /// The exit status that is reported for a program that could not be started.
 pub(crate) const CANNOT_START: u8 = 126;
 
@@ -140,6 +139,8 @@ pub(crate) struct Spawned {
     pub(crate) pid: Pid,
     /// Reports whether the process has executed its program.
     pub(crate) report: Report,
+    /// The process and everything that it starts.
+    pub(crate) tree: Tree,
 }
 
 /// The outcome of a process's start.
@@ -201,14 +202,20 @@ pub(crate) fn spawn(
 ) -> Result<Spawned, InitError> {
     let (pipe, writer) = io::pipe().step("make a pipe")?;
     fcntl(&pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).step("make a pipe")?;
+    let tree = Tree::create(base.leaf).step("make the cgroup of a program")?;
     let child = move || run(base, workload, streams, writer);
-    let pid = sys::fork(CloneFlags::empty(), Some(base.leaf.as_fd()), child)
-        .map_err(|error| match error {
-            Errno::EAGAIN => "the component has as many processes as it may have".to_owned(),
-            _ => error.to_string(),
-        })
-        .step("start a process")?;
-    Ok(Spawned { pid, report: Report { pipe, received: Vec::new() } })
+    let forked = sys::fork(CloneFlags::empty(), Some(tree.as_fd()), child);
+    match forked {
+        Ok(pid) => Ok(Spawned { pid, report: Report { pipe, received: Vec::new() }, tree }),
+        Err(error) => {
+            tree.into_name().remove(base.leaf);
+            let why = match error {
+                Errno::EAGAIN => "the component has as many processes as it may have".to_owned(),
+                _ => error.to_string(),
+            };
+            Err(why).step("start a process")
+        }
+    }
 }
 
 /// Runs in the new process. Writes to `report` in the format of [`decode`].
@@ -277,7 +284,7 @@ fn become_workload(
 ) -> Result<(Vec<OsString>, bool), InitError> {
     let plan = base.plan;
     setsid().step("make a session")?;
-    // Makes the leaf the root of the cgroup hierarchy as the workload sees it.
+    // Makes the tree the root of the cgroup hierarchy as the workload sees it.
     unshare(CloneFlags::CLONE_NEWCGROUP).step("make a cgroup namespace")?;
     connect_streams(streams, base.null).step("connect the standard streams")?;
     // The most important one is the leaf's directory, which is in init's mounts and outside of this root.
@@ -358,13 +365,6 @@ pub(crate) fn connect_streams(streams: &Streams, null: &File) -> io::Result<()> 
     dup2_stdout(&streams.stdout)?;
     dup2_stderr(&streams.stderr)?;
     Ok(())
-}
-
-/// Kills a workload and its process group, whose id is the workload's process id.
-pub(crate) fn kill_group(pid: Pid) {
-    // Errors are ignored: the process may not lead a group yet, and then has no children, or may end at this moment.
-    let _ = signal::killpg(pid, Signal::SIGKILL);
-    let _ = signal::kill(pid, Signal::SIGKILL);
 }
 
 /// Becomes `user`, irrevocably.

@@ -17,7 +17,7 @@ mod stream;
 
 use std::fs::File;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsFd as _, AsRawFd as _};
 
 use box_contract::network::{
@@ -27,14 +27,18 @@ use box_contract::wire::{GuestNetwork, NetworkHello};
 use box_contract::{ComponentName, NetworkMode, RunPlan};
 use nix::errno::Errno;
 use nix::libc;
+use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::resource::{Resource, setrlimit};
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, VsockAddr, connect, socket};
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockType, SockaddrLike as _, SockaddrStorage, VsockAddr, connect,
+    socket,
+};
 use nix::unistd::Pid;
 
 use crate::component::Component;
 use crate::error::{InitError, Step as _};
 use crate::sockets::SocketDoor;
-use crate::{boot, console, sandboxed, sys};
+use crate::{boot, console, inside, sandboxed, sys};
 
 /// `CAP_NET_BIND_SERVICE`: the process listens on the ports of allowed names, such as 443.
 const BIND_LOW_PORTS: u64 = 1 << 10;
@@ -152,16 +156,28 @@ fn listen(at: (Ipv4Addr, u16)) -> io::Result<TcpListener> {
     Ok(listener)
 }
 
-/// Starts a connection to a program that listens on `port`, without waiting for its result. If the connection fails,
-/// reading from it returns the error.
-fn connect_inside(port: u16) -> nix::Result<TcpStream> {
+/// How long the result of a connection on loopback is awaited, in milliseconds. The kernel has it at once, unless the program's queue is full.
+const AT_ONCE: u8 = 10;
+
+/// Connects to a program that listens on `port`. If the program accepts the connection later, an error of the connection is
+/// returned when it is read.
+fn connect_inside(port: u16) -> io::Result<TcpStream> {
+    inside::connect(port, start_connection)
+}
+
+/// Starts a non-blocking connection.
+fn start_connection(to: SocketAddr) -> io::Result<TcpStream> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-    let inside = socket(AddressFamily::Inet, SockType::Stream, flags, None)?;
-    let at = SockaddrIn::from(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port));
-    match connect(inside.as_raw_fd(), &at) {
-        Ok(()) | Err(Errno::EINPROGRESS) => Ok(TcpStream::from(inside)),
-        Err(error) => Err(error),
+    let address = SockaddrStorage::from(to);
+    let family = address.family().unwrap_or(AddressFamily::Inet);
+    let socket = socket(family, SockType::Stream, flags, None)?;
+    match connect(socket.as_raw_fd(), &address) {
+        Ok(()) | Err(Errno::EINPROGRESS) => {}
+        Err(error) => return Err(error.into()),
     }
+    let stream = TcpStream::from(socket);
+    poll(&mut [PollFd::new(stream.as_fd(), PollFlags::POLLOUT)], AT_ONCE)?;
+    stream.take_error()?.map_or(Ok(stream), Err)
 }
 
 fn connect_to_host() -> nix::Result<File> {

@@ -298,13 +298,13 @@ impl Server {
     /// Connects to a port that the host has published.
     fn open(&mut self, open: OpenIn) -> io::Result<()> {
         let number = open.stream;
-        let stream = connect_inside(open.port).map_err(io::Error::from);
+        let stream = connect_inside(open.port);
         match stream.and_then(|socket| Stream::tcp(number, socket)) {
             Ok(stream) => {
                 self.streams.insert(number, stream);
                 Ok(())
             }
-            // The kernel's resources are exhausted.
+            // No program listens, or the kernel's resources are exhausted.
             Err(_) => GuestNetwork::Close(StreamId { stream: number }).write(&mut self.host),
         }
     }

@@ -10,6 +10,7 @@ use box_contract::wire::{
     ProgramId, Stream, TaskResult, TerminalSize,
 };
 use nix::sys::signal::Signal;
+use nix::unistd::Pid;
 
 use super::program::Program;
 use super::{Agent, Server};
@@ -147,16 +148,23 @@ impl Server<'_> {
         }
     }
 
-    /// Sends a signal to a program. It is a no-op if the program has ended.
+    /// Sends a signal to a program. It is a no-op if the program has ended. SIGINT and SIGQUIT go to the foreground of a terminal, as
+    /// if its keys were pressed.
     pub(super) fn signal(&self, id: ProgramId, signal: i32) -> Result<(), InitError> {
         if let Some(pid) = self.task(id) {
             sys::send_signal(pid, signal);
             return Ok(());
         }
+        let is_key = [Signal::SIGINT as i32, Signal::SIGQUIT as i32].contains(&signal);
+        let program = self.programs.get(&id).filter(|_| is_key);
+        if let Some(group) = program.and_then(Program::foreground) {
+            sys::send_signal(Pid::from_raw(-group.as_raw()), signal);
+            return Ok(());
+        }
         self.ask_holder(id, &Request::Signal { id, signal }, "pass a signal on")
     }
 
-    /// Kills a program and its process group.
+    /// Kills a program and everything that it has started.
     pub(super) fn kill(&self, id: ProgramId) -> Result<(), InitError> {
         if self.task(id).is_some() {
             return self.signal(id, Signal::SIGKILL as i32);
@@ -164,7 +172,7 @@ impl Server<'_> {
         self.ask_holder(id, &Request::Kill { id }, "kill a program")
     }
 
-    /// Kills the programs that have exceeded their time limit, with their process groups.
+    /// Kills the programs that have exceeded their time limit, with everything that they have started.
     pub(super) fn kill_late_programs(&mut self) -> Result<(), InitError> {
         let now = Instant::now();
         let is_late = |program: &Program| program.deadline.is_some_and(|it| it <= now);

@@ -10,7 +10,7 @@ use box_contract::wire::{
     FRAME_COST, Fenced, MAX_OUTPUT, Stream, TerminalSize, WINDOW, output_cost,
 };
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use nix::unistd::pipe2;
+use nix::unistd::{Pid, pipe2};
 
 use super::input::Input;
 use crate::component::spawn::Streams;
@@ -28,6 +28,8 @@ pub(crate) struct Program {
     pub(crate) input: Option<Input>,
     stdout: Option<File>,
     stderr: Option<File>,
+    /// Whether its streams are a terminal, connected or not.
+    has_terminal: bool,
     /// The size that its terminal gets when the terminal is connected.
     size: Option<TerminalSize>,
     /// The rest of its output window ([`WINDOW`]), in bytes.
@@ -51,6 +53,7 @@ impl Program {
             input: None,
             stdout: None,
             stderr: None,
+            has_terminal: false,
             size: None,
             credit: WINDOW,
             deadline: None,
@@ -95,7 +98,7 @@ impl Program {
 
     /// Returns a program whose terminal is connected later.
     pub(crate) fn with_terminal(component: ComponentName) -> Self {
-        Self { input: Some(Input::new(None)), ..Self::new(component) }
+        Self { input: Some(Input::new(None)), has_terminal: true, ..Self::new(component) }
     }
 
     /// Connects the terminal, which must be non-blocking.
@@ -117,6 +120,17 @@ impl Program {
             Some(terminal) => drop(sys::terminal::set_size(terminal.as_fd(), size)),
             None => self.size = Some(size),
         }
+    }
+
+    /// Returns whether the program has a terminal.
+    pub(crate) const fn has_terminal(&self) -> bool {
+        self.has_terminal
+    }
+
+    /// Returns the foreground process group of the program's terminal. `None` if it has no terminal, or none yet.
+    pub(crate) fn foreground(&self) -> Option<Pid> {
+        let terminal = self.stdout.as_ref().filter(|_| self.has_terminal)?;
+        sys::terminal::foreground(terminal.as_fd()).ok()
     }
 
     /// Returns the pipes or the terminal from which output may be sent now.

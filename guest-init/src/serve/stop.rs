@@ -43,6 +43,7 @@ impl Server<'_> {
                     None => component.signal_all(Signal::SIGTERM),
                 }
             }
+            self.hang_up_terminals();
         }
     }
 
@@ -55,6 +56,16 @@ impl Server<'_> {
         for (id, _) in ids {
             let signal = if *id == own { signal.into() } else { Signal::SIGTERM as i32 };
             if let Err(error) = self.signal(*id, signal) {
+                console::say(&error.to_string());
+            }
+        }
+    }
+
+    /// Tells commands that their terminals are closed. An idle shell ignores SIGTERM, and ends with SIGHUP.
+    fn hang_up_terminals(&self) {
+        let ids = self.programs.iter().filter(|(id, it)| id.is_command() && it.has_terminal());
+        for (id, _) in ids {
+            if let Err(error) = self.signal(*id, Signal::SIGHUP as i32) {
                 console::say(&error.to_string());
             }
         }

@@ -6,6 +6,7 @@ use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 use box_contract::wire::TerminalSize;
 use nix::errno::Errno;
 use nix::libc;
+use nix::unistd::Pid;
 
 /// Opens the other end of a pseudo-terminal whose `ptmx` was just opened. Uses no path, so that a workload cannot
 /// replace the file.
@@ -34,6 +35,18 @@ pub fn set_size(terminal: BorrowedFd<'_>, size: TerminalSize) -> nix::Result<()>
     // SAFETY: TIOCSWINSZ reads a whole `winsize`.
     let result = unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) };
     Errno::result(result).map(drop)
+}
+
+/// Returns the foreground process group of the session that a terminal controls. `terminal` is the end that was opened as `ptmx`.
+///
+/// # Errors
+/// The kernel's error. `ESRCH` if there is no such group.
+pub fn foreground(terminal: BorrowedFd<'_>) -> nix::Result<Pid> {
+    let mut group: libc::pid_t = 0;
+    // SAFETY: TIOCGPGRP writes one pid_t.
+    let result = unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCGPGRP, &raw mut group) };
+    Errno::result(result)?;
+    if group > 0 { Ok(Pid::from_raw(group)) } else { Err(Errno::ESRCH) }
 }
 
 /// Makes a terminal the controlling terminal of this process's session, which must not have one yet.

@@ -1,5 +1,6 @@
 //! The options of a command in a running box.
 
+use std::env;
 use std::error::Error;
 use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal as _, stdin};
@@ -36,7 +37,7 @@ pub(crate) struct CommandOptions {
     /// The user and group that CMD runs as: names of the component, or numbers [default: the component's].
     #[arg(short, long, value_name = "USER[:GROUP]", requires = "command", value_parser = user)]
     user: Option<String>,
-    /// Kill CMD and its process group after this time, such as 90, 0.5, 500ms or 15m, and exit with 124.
+    /// Kill CMD and all that it has started after this time, such as 90, 0.5, 500ms or 15m, and exit with 124.
     #[arg(long, value_name = "SECONDS", requires = "command")]
     #[arg(value_parser = milliseconds, allow_negative_numbers = true)]
     timeout: Option<u64>,
@@ -64,12 +65,26 @@ impl CommandOptions {
         env: &[Assigned],
     ) -> Exec {
         Exec {
-            env: env.iter().filter_map(Assigned::of_command).collect(),
+            env: self
+                .colours()
+                .into_iter()
+                .chain(env.iter().filter_map(Assigned::of_command))
+                .collect(),
             workdir: self.workdir.clone(),
             user: self.user.clone(),
             timeout_ms: self.timeout,
             ..Exec::new(component, argv)
         }
+    }
+
+    /// Returns the variable with which this terminal announces 24-bit colours, as programs in it expect.
+    fn colours(&self) -> Option<OsString> {
+        let value = self.tty.then(|| env::var_os("COLORTERM")).flatten()?;
+        ["truecolor", "24bit"].iter().any(|it| value == *it).then(|| {
+            let mut variable = OsString::from("COLORTERM=");
+            variable.push(value);
+            variable
+        })
     }
 
     /// Returns the route that captures output for a report. `policy` is the limit of the box's policy, if it has one.

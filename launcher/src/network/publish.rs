@@ -26,6 +26,8 @@ impl FromStr for Published {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        // Users of docker name the protocol.
+        let text = text.strip_suffix("/tcp").unwrap_or(text);
         let (ports, component) = match text.rsplit_once('/') {
             Some((ports, name)) => (ports, component(name)?),
             None => (text, ComponentName::Agent),
@@ -52,7 +54,7 @@ impl Display for Published {
 
 fn component(name: &str) -> Result<ComponentName, String> {
     let reason = || match name {
-        "tcp" | "udp" => "leave it out: all published ports are of TCP".to_owned(),
+        "udp" => "leave it out: all published ports are of TCP".to_owned(),
         _ => "write agent or business".to_owned(),
     };
     ComponentName::of(name).ok_or_else(|| format!("{name:?} is not a component; {}", reason()))
@@ -95,6 +97,8 @@ mod tests {
             ("8080:80", "127.0.0.1:8080:80/agent"),
             ("0:80", "127.0.0.1:0:80/agent"),
             ("8080:80/business", "127.0.0.1:8080:80/business"),
+            ("8080:80/tcp", "127.0.0.1:8080:80/agent"),
+            ("8080:80/business/tcp", "127.0.0.1:8080:80/business"),
             ("0.0.0.0:8080:80", "0.0.0.0:8080:80/agent"),
             ("[::1]:8080:80/agent", "[::1]:8080:80/agent"),
         ] {

@@ -41,6 +41,24 @@ const SHORT: &str = "yes | boxlaunch exec -i hello -- head -n 2; echo $?";
 /// Runs longer than its time limit, as does another process of its group.
 const ENDLESS: &str = "sleep 1000 & echo started; sleep 1000; echo never";
 
+/// Ends commands that have started programs in other process groups and sessions: at the time limit, with SIGTERM and SIGINT, and by a
+/// kill of `boxlaunch`. What a command has left that ended by itself stays. Then reaches a server at ::1, and prints limits.
+const TREES: &str = r#"
+left() { boxlaunch exec hello -- sh -c 'cat /proc/[0-9]*/cmdline 2>/dev/null | tr "\0" " " | grep -o "sleep [7][0-9]" | sort | tr "\n" ","'; echo; }
+try() { "$@"; echo "status $?"; left; }
+try boxlaunch exec --timeout 1 hello -- sh -c 'setsid sleep 71 & (set -m; sleep 72 & sleep 73)'
+try timeout -s TERM 1 boxlaunch exec hello -- sh -c 'sleep 74; echo no'
+try timeout -s INT 1 boxlaunch exec hello -- sh -c 'sleep 75; echo no'
+try timeout -s KILL 1 boxlaunch exec hello -- sh -c 'setsid sleep 76 & sleep 77'
+try boxlaunch exec hello -- sh -c 'setsid sleep 78 >/dev/null 2>&1 & echo leaves it'
+boxlaunch exec hello -- sh -c 'echo six >/tmp/index.html; httpd -p [::1]:8001 -h /tmp'; curl -s --max-time 5 http://127.0.0.1:8105/
+boxlaunch exec hello -- cat /proc/sys/fs/inotify/max_user_watches /proc/sys/fs/inotify/max_user_instances /proc/sys/vm/max_map_count
+"#;
+/// Stops a box with an idle shell in a terminal, which ignores SIGTERM, and prints how many seconds the stop takes.
+const IDLE: &str = r#"sleep 20 | script -qec "boxlaunch exec -it hello -- sh" /dev/null >/dev/null & sleep 2
+start=$EPOCHREALTIME; boxlaunch stop hello; end=$EPOCHREALTIME
+echo $(((${end%.*}${end#*.} - ${start%.*}${start#*.}) / 1000000)); boxlaunch rm hello"#;
+
 /// Runs a shell in a terminal that script(1) makes. Types commands and Ctrl-C, and changes the terminal's size after 3 s.
 const TERMINAL: &str = r#"
 cat >/tmp/box <<'END'
@@ -91,7 +109,7 @@ fn add(dir: &Path, scenario: Scenario, host: VirtualHost) -> (Scenario, VirtualH
     let scenario = scenario
         .script(9, "said", &said)
         .step("nobody", "boxlaunch run --json --user none /hello -- true")
-        .step("start", "boxlaunch run -q -d --name hello --agent-socket /tmp/a /hello")
+        .script(9, "start", "ifconfig lo 127.0.0.1 up; boxlaunch run -q -d --name hello -p 8105:8001/business --agent-socket /tmp/a /hello")
         .step("number", &exec("-u 4242:7 hello -- id"))
         .step("nowhere", &exec("--workdir /none hello -- true"))
         .script(20, "copy", COPY)
@@ -102,7 +120,8 @@ fn add(dir: &Path, scenario: Scenario, host: VirtualHost) -> (Scenario, VirtualH
         .script(20, "long", LONG)
         .script(20, "too-long", TOO_LONG)
         .script(20, "bytes", BYTES)
-        .step("end", "boxlaunch rm -f hello")
+        .script(40, "trees", TREES)
+        .script(20, "idle", IDLE)
         .script(20, "enough", ENOUGH)
         .script(20, "terminal", TERMINAL);
     (scenario, host.file(hello, "/hello"))
@@ -157,6 +176,27 @@ fn a_command_and_its_group_are_killed_when_its_time_is_up() {
     assert!((2000.0..2200.0).contains(&taken), "{taken}");
 }
 
+fn a_command_ends_with_all_that_it_has_started() {
+    insta::assert_snapshot!(stdout("trees"), @"
+    status 124
+
+    status 143
+
+    status 130
+
+    status 137
+
+    leaves it
+    status 0
+    sleep 78,
+    six
+    524288
+    1024
+    1048576
+    ");
+    assert_eq!(stdout("idle"), "hello\n0\nhello\n");
+}
+
 fn more_than_the_windows_goes_in_and_comes_out() {
     assert_eq!(stdout("copy"), "0\nsame\n");
 }
@@ -191,7 +231,7 @@ fn a_command_has_a_terminal_with_its_keys_and_its_size() {
         lines[start..start + count].to_vec()
     };
     let first = after("tty; stty size; id -u", 5);
-    assert_eq!(first, ["/dev/pts/0", "33 99", "65534", "writable", "xterm"]);
+    assert_eq!(first, ["/dev/pts/0", "33 99", "65534", "writable", "xterm-256color"]);
     assert_eq!(after("sleep 1000", 1), ["44 55"], "it was resized");
     assert!(lines.iter().any(|it| it.contains("caught")), "Ctrl-C went to the program");
     assert_eq!(after("echo $((6 * 7))", 1), ["42"]);
@@ -217,6 +257,7 @@ tests![
     environment_directory_user_and_input_are_as_asked_for,
     what_cannot_be_is_said_by_name,
     a_command_and_its_group_are_killed_when_its_time_is_up,
+    a_command_ends_with_all_that_it_has_started,
     more_than_the_windows_goes_in_and_comes_out,
     a_reader_who_waits_loses_nothing,
     a_reader_who_has_enough_ends_the_run_at_once,

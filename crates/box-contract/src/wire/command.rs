@@ -41,7 +41,7 @@ pub struct Exec {
     /// The size of the command's terminal. `None` means that its standard streams are no terminal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminal: Option<TerminalSize>,
-    /// The time limit in milliseconds, after which the command's process group is killed.
+    /// The time limit in milliseconds, after which the command and all that it has started are killed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
     /// The built-in command that init runs instead of a program. Its arguments are the words of `argv` after the first.

@@ -3,12 +3,12 @@
 mod grpc;
 
 use std::io::{self, Error, ErrorKind, Read as _, Write as _};
-use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use box_contract::Health;
 
 use crate::connection::Connection;
+use crate::inside;
 use grpc::Check;
 
 /// The time limit of one check, from the connection to the end of the answer.
@@ -54,7 +54,7 @@ fn call(port: u16, check: &Check) -> Result<(), String> {
 
 fn connect(port: u16) -> io::Result<Connection> {
     let deadline = Instant::now() + ANSWER_TIMEOUT;
-    Connection::open((Ipv4Addr::LOCALHOST, port).into(), deadline)
+    inside::connect(port, |to| Connection::open(to, deadline))
 }
 
 /// Sends a request and returns the beginning of the answer: the version and the status.
@@ -92,7 +92,7 @@ fn is_success(line: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::TcpListener;
+    use std::net::{Ipv4Addr, TcpListener};
     use std::thread::sleep;
 
     #[test]
