@@ -177,6 +177,21 @@ impl HostMounts {
         all.any(|guest| is_inside(path, guest))
     }
 
+    /// Returns the mounts and scratch disks to which programs of a component could write, apart from its working directory and those
+    /// in it.
+    pub(crate) fn written_by<'a>(
+        &'a self,
+        plan: &'a RunPlan,
+        component: ComponentName,
+        workdir: &'a str,
+    ) -> impl Iterator<Item = &'a str> {
+        let own = self.mounts.iter().filter(move |it| it.scope.includes(component));
+        let writable = own.filter(|it| !matches!(it.source, MountSource::ReadOnly(_)));
+        let disks = plan.scratch.iter().filter(move |it| it.scope.includes(component));
+        let all = writable.map(|it| it.guest.as_str()).chain(disks.map(|it| it.guest.as_str()));
+        all.filter(move |guest| !is_inside(guest, workdir))
+    }
+
     /// Attaches the mounts, copies of files and sockets of a component in its root. `kept` is a directory of the root that has
     /// content of another component, so no link in it is followed.
     ///
@@ -199,7 +214,7 @@ impl HostMounts {
         let map = map.map(|(_, map)| map.as_fd());
         own.iter().enumerate().try_for_each(|(at, it)| {
             let step = || format!("show something of the host at {}", it.guest);
-            let copy = prepared(it, map).step_with(step)?;
+            let copy = prepared(it, map).map_err(|why| why_not_shown(it, why)).step_with(step)?;
             let mounted = own[..at].iter().map(|it| it.guest.as_str());
             let mut mounted = disks.clone().chain(around.iter().copied()).chain(mounted);
             let outer = mounted.find(|outer| is_inside(&it.guest, outer));
@@ -356,6 +371,18 @@ fn prepared(shown: &Mount, id_map: Option<BorrowedFd<'_>>) -> nix::Result<OwnedF
         },
     }
     Ok(copy)
+}
+
+/// Returns why a mount cannot be shown, as a text for the user.
+fn why_not_shown(shown: &Mount, error: Errno) -> String {
+    match (shown.source, error) {
+        (MountSource::Together(_), Errno::EINVAL) => {
+            "this guest kernel cannot show several writable directories that use one device: build the box with `kernel \"lean\"`, \
+             or leave a volume, a disk or a directory out"
+                .to_owned()
+        }
+        _ => error.to_string(),
+    }
 }
 
 /// Returns init's path of a source, such as `/run/share-0`. No component sees it.

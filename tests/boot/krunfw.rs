@@ -10,10 +10,10 @@ use crate::scenario::{Scenario, assert_ready, bake_with, hello_checkout, sleepin
 /// Prints the kernel's release. The `ls` fails, because only the lean kernel has `/proc/config.gz`.
 const LOOK: &str = "uname -r; ls /proc/config.gz";
 
-/// Reads a read-only share, in which this kernel does not map owners, and writes to a writable one.
-const SHARES: &str = "mkdir -p /tmp/k/read /tmp/k/write; cd /tmp/k; echo text >read/file
+/// Reads a read-only share, in which this kernel does not map owners, and writes to a writable one. Then writes to two of root.
+const SHARES: &str = "mkdir -p /tmp/k/read /tmp/k/write /tmp/k/more; cd /tmp/k; echo text >read/file
 boxlaunch run -q -v ./read:/r -v ./write:/w:rw /hello -- sh -c 'cat /r/file; echo written >/w/file; ls -ln /w/file | tr -s \" \" | cut -d\" \" -f3,4'
-cat write/file";
+cat write/file; boxlaunch run -q -v ./write:/w:rw -v ./more:/m:rw /hello -- sh -c 'ls -ln /w/file | tr -s \" \" | cut -d\" \" -f3,4; echo more >/m/file'; cat more/file";
 
 fn the_hello_box_starts_with_the_kernel_of_libkrunfw() {
     let tools = tools();
@@ -32,7 +32,7 @@ fn the_hello_box_starts_with_the_kernel_of_libkrunfw() {
         .script(20, "shares", SHARES)
         .run("warned", "/warned", "touch /workspace/new")
         .start(&tools.host.clone().file(&bundle, "/hello").file(&warned, "/warned"));
-    assert_eq!(steps["shares"].stdout, "text\n0 0\nwritten\n", "{:?}", steps["shares"]);
+    assert_eq!(steps["shares"].stdout, "text\n0 0\nwritten\n0 0\nmore\n", "{:?}", steps["shares"]);
     // This kernel has no Landlock, so mounts alone enforce the policy.
     let command = &steps["warned"].json()["command"];
     assert_eq!(command["sandbox"]["state"], "without-landlock", "{command}");

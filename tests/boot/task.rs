@@ -73,7 +73,7 @@ echo "$(sh /bin/tool) $(cat state) $left, $(pwd)"
 /// `verify LINE` runs the box `verified` with the task, and prints what the run prints, its exit status, the result, and the task.
 const VERIFICATION: &str = r#"
 verify() {
-    task "$1"; boxlaunch run --name v --task task.json --result result.json /verified >log 2>&1; code=$?
+    task "$1"; boxlaunch run --name v --task task.json --result result.json ${box:-/verified} >log 2>&1; code=$?
     grep -v 'is ready after\|: verified\|jail lacks' log | sed 's/after [0-9.]* m*s$/after N/'; echo "exit $code"; head -c 60 result.json 2>/dev/null
     boxlaunch task v | sed 's/, [0-9.]* m*s$/, N/'; boxlaunch task --json v >v.json; boxlaunch rm v >/dev/null; echo --
 }
@@ -84,6 +84,7 @@ verify "$exec link"
 verify "$exec slow"
 verify 'echo [7] >/task/result.json; exit 7'
 verify 'echo bad >/task/result.json'
+box=/homed verify 'echo exit 0 >/h/.profile; sync'
 task "$exec slow"; boxlaunch run -q -d --name v --task task.json /verified
 until boxlaunch task v | grep -q verifying; do sleep 0.1; done
 boxlaunch exec --in business v -- true 2>&1; echo "exit $?"; boxlaunch stop v; boxlaunch task v | sed -n 2p
@@ -109,13 +110,20 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
                  file \"tool\" to=\"/bin/tool\" mode=\"0755\"\n";
     let verified = of_shell.replace("    user \"1001:1002\"\n", files)
         + "task \"baked\" type=\"shell\" description=\"Verify\" input=\"\\\"true\\\"\" { verify \"/check.sh\" timeout=\"5s\"; }\n";
-    for (name, text) in
-        [("do", of_shell), ("sleeper", sleeper), ("counter", page), ("verified", verified)]
-    {
+    let homed = of_shell.replacen("image", "env HOME=\"/h\"\n    image", 1)
+        + "scratch \"h\" guest=\"/h\" size=\"1MiB\"\n"
+        + "task \"baked\" type=\"shell\" description=\"Verify\" input=\"\\\"true\\\"\" { verify \"/bin/sh\" \"-lc\" \"echo home is $HOME; exit 1\" component=\"agent\"; }\n";
+    for (name, text) in [
+        ("do", of_shell),
+        ("sleeper", sleeper),
+        ("counter", page),
+        ("verified", verified),
+        ("homed", homed),
+    ] {
         fs::write(at(&format!("Boxfile.{name}")), text).unwrap();
         bake(&at(&format!("Boxfile.{name}")), &tools.programs.box_init, &at(name));
     }
-    let host = ["do", "sleeper", "counter", "verified"]
+    let host = ["do", "sleeper", "counter", "verified", "homed"]
         .into_iter()
         .fold(tools.host.clone(), |host, name| host.file(at(name), format!("/{name}")));
     let with = |script: &str| format!("{TASK}\n{script}");
@@ -219,6 +227,16 @@ fn a_task_is_verified_in_a_root_that_the_agent_has_not_changed() {
     t-1 (shell): Do it
     failed: its result is not JSON: expected value at line 1 column 1
     verification: /check.sh
+    --
+    boxlaunch: verifying: /bin/sh -lc 'echo home is $HOME; exit 1'
+    boxlaunch: the end of the verification's output:
+    home is /dev/shm/home
+    boxlaunch: the task has failed: the verification `/bin/sh -lc 'echo home is $HOME; exit 1'` ended with the status 1
+    exit 1
+    t-1 (shell): Do it
+    failed: the verification `/bin/sh -lc 'echo home is $HOME; exit 1'` ended with the status 1
+    verification: /bin/sh -lc 'echo home is $HOME; exit 1', N
+    home is /dev/shm/home
     --
     v
     the task is being verified

@@ -40,7 +40,7 @@ use crate::disks::{self, ROOTS_DISK};
 use crate::error::{InitError, Step as _};
 use crate::mounts::open_or_make_in;
 use crate::secrets;
-use crate::serve::calls;
+use crate::serve::{calls, impartial};
 use crate::sys::mounts;
 use crate::{cap_http, logs, skills, task};
 
@@ -165,8 +165,9 @@ fn fill(root: &Path, args: &HolderArgs<'_>) -> Result<(), InitError> {
     // After the mounts above, whose paths the kept directory must not redirect.
     let kept = args.fresh.map(|it| keep_workdir(root, it)).transpose()?.flatten();
     args.host.show(root, (args.run, args.name), kept)?;
-    if args.fresh.is_none() {
-        show_work(root, args)?;
+    match args.fresh {
+        None => show_work(root, args)?,
+        Some(_) => make_home(root, args.plan)?,
     }
     if args.calls {
         for (source, path) in [(boot::SELF, BOX_EXEC_PATH), (calls::SOCKET, EXEC_SOCKET_PATH)] {
@@ -188,6 +189,15 @@ fn show_work(root: &Path, args: &HolderArgs<'_>) -> Result<(), InitError> {
         logs::show(logs, root)?;
     }
     cap_http::show(root, args.run, args.name)
+}
+
+/// Mounts the empty directory of a verification for the files of its command.
+fn make_home(root: &Path, plan: &ComponentPlan) -> Result<(), InitError> {
+    let home = root.join(impartial::HOME.trim_start_matches('/'));
+    std::fs::create_dir_all(&home).step("make a home for the verification")?;
+    let size = plan.limits.memory_bytes / LAYER_DIVISOR;
+    let options = format!("mode=0700,uid={},gid={},size={size}", plan.user.uid, plan.user.gid);
+    mount_fs("tmpfs", &home, NO_SUID_DEV, &options)
 }
 
 /// Mounts the working directory that a verification takes over from the agent's work. Returns its path.

@@ -9,6 +9,7 @@ pub(crate) mod autostart;
 mod business;
 pub(crate) mod calls;
 mod command;
+pub(crate) mod impartial;
 mod input;
 mod program;
 mod skills;

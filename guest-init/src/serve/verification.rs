@@ -26,7 +26,7 @@ use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 
 use super::program::Program;
-use super::{KILLED, Server};
+use super::{KILLED, Server, impartial};
 use crate::component::protocol::Request;
 use crate::component::spawn::CANNOT_START;
 use crate::component::{Component, FreshRoot, Starter};
@@ -201,7 +201,11 @@ impl<'a> Server<'a> {
         let verify = self.verify_plan().ok_or("the task has none").step(step)?;
         let name = verify.component;
         let starter = self.for_verification.take().ok_or("it has taken place").step(step)?;
-        let plan = without_secrets(run, name).ok_or("the box has no such component").step(step)?;
+        let mut plan =
+            without_secrets(run, name).ok_or("the box has no such component").step(step)?;
+        let workdir = plan.workdir.trim_end_matches('/');
+        let places: Vec<_> = starter.host.written_by(run, name, workdir).collect();
+        impartial::set_environment(&mut plan.env, &places, workdir);
         let component = starter.verify(name, &plan, fresh)?;
         component.wait_until_prepared()?;
         let (mut program, mut streams) = Program::with_pipes(name, false).step(step)?;
