@@ -102,7 +102,7 @@ pub(crate) static SERVICE: Declaration = Declaration::keyed("service", "name", K
         default_prop("component", Kind::OneOf(&["agent", "business"]), Word("agent")),
         default_prop("timeout", Kind::Duration, Duration(600_000)),
     ])
-    .with_children(&[&HEADER, &ALLOW_REQUEST]);
+    .with_children(&[&HEADER, &ALLOW_REQUEST, &PASS]);
 
 pub(crate) static HEADER: Declaration = Declaration::keyed("header", "name", Kind::Header)
     .with_props(&[required_prop("secret", Kind::Variable), prop("prefix", Kind::HeaderPrefix)]);
@@ -110,6 +110,9 @@ pub(crate) static HEADER: Declaration = Declaration::keyed("header", "name", Kin
 pub(crate) static ALLOW_REQUEST: Declaration =
     Declaration::some("allow", ["request", "requests"], Kind::Request)
         .with_count(Count::Repeatable);
+
+pub(crate) static PASS: Declaration =
+    Declaration::some("pass", ["name", "names"], Kind::Header).with_count(Count::Repeatable);
 
 pub(crate) static MCP: Declaration = Declaration::keyed("mcp", "name", Kind::Name)
     .with_children(&[&MCP_COMMAND, &MCP_URL, &MCP_ENV, &MCP_SECRET, &MCP_HEADER]);

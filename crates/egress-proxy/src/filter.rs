@@ -8,7 +8,6 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::attempt::Attempt;
 use crate::decision::Channel;
-use crate::meter::{Count, Metered};
 use crate::refusal::Refusal;
 use crate::state::Filter;
 use crate::{http, socks};
@@ -51,18 +50,10 @@ impl Filter {
         let Ok(_client) = self.clients.try_acquire() else {
             return self.turn_away(component, &way);
         };
-        let count = Arc::<Count>::default();
-        let stream = Metered::client(stream, Arc::clone(&count));
-        let served = async {
-            match way {
-                ClientKind::Http => http::serve(&self, component, stream).await,
-                ClientKind::Socks => socks::serve(&self, component, stream).await,
-                ClientKind::Direct(target) => self.carry(component, target, stream).await,
-            }
-        };
-        tokio::select! {
-            () = served => {}
-            () = count.idle(self.settings.idle) => {}
+        match way {
+            ClientKind::Http => http::serve(&self, component, stream).await,
+            ClientKind::Socks => socks::serve(&self, component, stream).await,
+            ClientKind::Direct(target) => self.carry(component, target, stream).await,
         }
     }
 

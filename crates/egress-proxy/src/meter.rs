@@ -5,16 +5,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::{Sleep, sleep, sleep_until};
+use tokio::time::{Sleep, sleep_until};
 
 use crate::limits::ByteRate;
-
-/// How often a connection is checked within its idle time.
-const CHECKS: u32 = 10;
 
 /// How many bytes have passed in each direction.
 #[derive(Debug, Default)]
@@ -23,41 +19,18 @@ pub(crate) struct Count {
     pub(crate) written: AtomicU64,
 }
 
-impl Count {
-    fn both(&self) -> u64 {
-        self.read.load(Ordering::Relaxed).wrapping_add(self.written.load(Ordering::Relaxed))
-    }
-
-    /// Waits until no byte has passed for `time`. Returns up to a tenth of `time` later.
-    pub(crate) async fn idle(&self, time: Duration) {
-        let (mut before, mut still) = (self.both(), 0);
-        while still < CHECKS {
-            sleep(time / CHECKS).await;
-            let now = self.both();
-            still = if now == before { still + 1 } else { 0 };
-            before = now;
-        }
-    }
-}
-
-/// A stream that counts its bytes, and limits them if there is a rate.
+/// The stream of a server, whose bytes are counted and limited.
 #[derive(Debug)]
 pub(crate) struct Metered<S> {
     stream: S,
     count: Arc<Count>,
-    pace: Option<Arc<ByteRate>>,
+    pace: Arc<ByteRate>,
     wait: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Metered<S> {
-    /// Wraps a client's stream. The count is used only to end an idle client: the rate limits the server's stream.
-    pub(crate) fn client(stream: S, count: Arc<Count>) -> Self {
-        Self { stream, count, pace: None, wait: None }
-    }
-
     fn poll_pace(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(pace) = &self.pace else { return Poll::Ready(()) };
-        while let Some(next) = pace.next() {
+        while let Some(next) = self.pace.next() {
             let wait = self.wait.get_or_insert_with(|| Box::pin(sleep_until(next)));
             if wait.deadline() < next {
                 wait.as_mut().reset(next);
@@ -70,16 +43,14 @@ impl<S> Metered<S> {
 
     fn passed(&self, counter: &AtomicU64, bytes: usize) {
         counter.fetch_add(bytes as u64, Ordering::Relaxed);
-        if let Some(pace) = &self.pace {
-            pace.pass(bytes);
-        }
+        self.pace.pass(bytes);
     }
 }
 
 impl Metered<TcpStream> {
-    /// Wraps a server's stream, whose bytes are counted and limited.
-    pub(crate) fn server(stream: TcpStream, count: Arc<Count>, pace: Arc<ByteRate>) -> Self {
-        Self { stream, count, pace: Some(pace), wait: None }
+    /// Wraps a server's stream.
+    pub(crate) const fn server(stream: TcpStream, count: Arc<Count>, pace: Arc<ByteRate>) -> Self {
+        Self { stream, count, pace, wait: None }
     }
 }
 

@@ -36,6 +36,11 @@ pub enum Refusal {
         /// The rule that would allow this request alone. `None` if there is none.
         allow: Option<String>,
     },
+    /// The query of a request to a service has a parameter that may be a credential or another method.
+    #[error(
+        "the query has {0:?}, which may be a credential, and the host adds the one of this service; if it is none, add this to the service: pass {0:?}"
+    )]
+    Parameter(String),
     /// The TLS connection to a service failed.
     #[error("TLS has failed: {0}")]
     Tls(io::Error),
@@ -100,7 +105,10 @@ impl Refusal {
     fn is_denial(&self) -> bool {
         match self {
             Self::Target(_) | Self::Rules(_) | Self::Hello(_) | Self::Request(_) => true,
-            Self::NotOffered { .. } | Self::Connections(_) | Self::Names(_) => true,
+            Self::NotOffered { .. }
+            | Self::Parameter(_)
+            | Self::Connections(_)
+            | Self::Names(_) => true,
             Self::Tls(_) | Self::Redirected | Self::Encoded => false,
             Self::Unresolved(_) | Self::NoAddress | Self::Unreachable(_) | Self::Proxy(_) => false,
             Self::Timeout(_) | Self::Answer | Self::Closed | Self::Gone => false,
@@ -120,7 +128,7 @@ impl Refusal {
     /// Returns the status of the response to an HTTP client.
     pub(crate) fn status(&self) -> StatusCode {
         match self {
-            Self::Target(_) | Self::Request(_) => StatusCode::BAD_REQUEST,
+            Self::Target(_) | Self::Request(_) | Self::Parameter(_) => StatusCode::BAD_REQUEST,
             Self::Rules(_) | Self::Hello(_) | Self::NotOffered { .. } => StatusCode::FORBIDDEN,
             Self::Tls(_) | Self::Redirected | Self::Encoded => StatusCode::BAD_GATEWAY,
             Self::Connections(_) => StatusCode::SERVICE_UNAVAILABLE,

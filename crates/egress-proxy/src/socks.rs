@@ -147,7 +147,10 @@ fn code(refusal: &Refusal) -> u8 {
         Refusal::Unreachable(_) | Refusal::Proxy(_) => HOST_UNREACHABLE,
         Refusal::Timeout(_) => EXPIRED,
         Refusal::Connections(_) | Refusal::Names(_) => FAILED,
-        Refusal::NotOffered { .. } | Refusal::Tls(_) | Refusal::Redirected => FAILED,
+        Refusal::NotOffered { .. }
+        | Refusal::Parameter(_)
+        | Refusal::Tls(_)
+        | Refusal::Redirected => FAILED,
         Refusal::Encoded | Refusal::Answer | Refusal::Closed | Refusal::Gone => FAILED,
     }
 }

@@ -51,8 +51,6 @@ pub(crate) struct Settings {
     pub(crate) connect: Duration,
     /// How long a client may take for its first TLS message.
     pub(crate) hello: Duration,
-    /// How long a connection may be idle, that is, transfer no byte in either direction.
-    pub(crate) idle: Duration,
     /// The proxy of the host for connections to hosts that the user has not consented to by their addresses.
     pub(crate) proxy: Option<Proxy>,
 }
@@ -60,14 +58,12 @@ pub(crate) struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         let time = Duration::from_secs(10);
-        let idle = Duration::from_secs(600);
         Self {
             tls_port: 443,
             request: time,
             resolve: time,
             connect: time,
             hello: time,
-            idle,
             proxy: None,
         }
     }

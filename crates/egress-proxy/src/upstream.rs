@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use egress_rules::hello::{self, HelloError};
 use egress_rules::{Host, Rules, Target};
+use nix::sys::socket::{setsockopt, sockopt};
 use tokio::io::{
     AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, copy_bidirectional_with_sizes,
 };
@@ -77,6 +78,7 @@ impl Upstream {
     ) -> Self {
         // Send each buffer at once. A failure only makes the connection slower.
         let _unsupported = stream.set_nodelay(true);
+        keep_alive(&stream);
         Self { stream: Metered::server(stream, count, pace), watch }
     }
 
@@ -97,6 +99,19 @@ impl Upstream {
             attempt.ends(&reason);
         }
     }
+}
+
+/// How long a connection transfers nothing before its server is asked whether it is alive, and the pause between two questions, in
+/// seconds.
+const ASKED_AFTER: u32 = 60;
+
+/// Lets the kernel ask a silent server whether it is alive ([tcp(7)](https://man7.org/linux/man-pages/man7/tcp.7.html)): it ends the
+/// connection after nine questions without an answer. A server that lives may be silent for ever, for example while a model thinks.
+fn keep_alive(stream: &TcpStream) {
+    // A failure only keeps a dead connection longer.
+    let _unsupported = setsockopt(stream, sockopt::KeepAlive, &true)
+        .and_then(|()| setsockopt(stream, sockopt::TcpKeepIdle, &ASKED_AFTER))
+        .and_then(|()| setsockopt(stream, sockopt::TcpKeepInterval, &ASKED_AFTER));
 }
 
 async fn carry<C, S>(

@@ -64,6 +64,7 @@ mod tests {
             component: ComponentName::Agent,
             headers: vec![CredentialPlan { name, secret, prefix }],
             allow: Vec::new(),
+            pass: Vec::new(),
             timeout_ms: 1000,
             env: None,
         }

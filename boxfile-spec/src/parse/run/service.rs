@@ -9,7 +9,7 @@ use crate::parse::component::env::variables_of;
 use crate::parse::run::network::needs_consent;
 use crate::parse::run::secret::Secret;
 use crate::parse::{Children, Reader, names};
-use crate::schema;
+use crate::schema::{self, Declaration};
 use crate::syntax::tree::{Data, Node};
 use diagnostics::{Diagnostic, Sink, Spanned};
 use safe_text::quote;
@@ -55,12 +55,13 @@ fn read_one(node: &Node, top: &Children<'_>) -> Option<Service> {
     let children = reader.children();
     let mut headers = Reader::keyed(&children, &schema::HEADER, header);
     headers.sort_by(|one, other| one.0.name.cmp(&other.0.name));
-    let allow = requests(&children);
+    let allow = words(&children, &schema::ALLOW_REQUEST);
+    let pass = words(&children, &schema::PASS);
     reader.finish_block(&children);
     let (headers, secrets) = headers.into_iter().unzip();
     let (name, to, component, timeout_ms) = (name?, to?, component?, timeout_ms?);
     let variable = env.as_ref().map(|it| it.value.clone());
-    let plan = ServicePlan { name, to, component, headers, allow, timeout_ms, env: variable };
+    let plan = ServicePlan { name, to, component, headers, allow, pass, timeout_ms, env: variable };
     warn_of_consent(&plan, &reader);
     warn_of_twice(&plan, node, top.sink());
     Some(Service { plan, secrets, env })
@@ -79,9 +80,8 @@ pub(super) fn header(reader: &mut Reader<'_>) -> Option<(CredentialPlan, Spanned
     Some((CredentialPlan { name, secret: secret.value.clone(), prefix }, secret))
 }
 
-/// Reads all `allow` declarations.
-fn requests(children: &Children<'_>) -> Vec<String> {
-    let declaration = &schema::ALLOW_REQUEST;
+/// Reads all words of a declaration that may be repeated.
+fn words(children: &Children<'_>, declaration: &'static Declaration) -> Vec<String> {
     let read = |node| Reader::whole(node, declaration, children.sink(), Reader::all::<String>);
     names::unique(children.many(declaration).into_iter().filter_map(read).flatten().collect())
 }

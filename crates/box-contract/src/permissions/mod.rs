@@ -284,14 +284,16 @@ fn cap(plan: &CapPlan) -> Permission {
 }
 
 fn service(plan: &ServicePlan) -> Permission {
-    let ServicePlan { name, to, component, headers, allow, timeout_ms: _, env: _ } = plan;
+    let ServicePlan { name, to, component, headers, allow, pass, timeout_ms: _, env: _ } = plan;
     let allowed = if allow.is_empty() { "all requests".to_owned() } else { allow.join(", ") };
     let lines: Vec<_> = headers.iter().map(credential).collect();
     let with = match lines.as_slice() {
         [] => String::new(),
         lines => format!(" with {}", lines.join(" and ")),
     };
-    let text = format!("{to}{with}: {allowed}, for {}", whose(*component));
+    let passes =
+        if pass.is_empty() { String::new() } else { format!("; passes {}", pass.join(", ")) };
+    let text = format!("{to}{with}: {allowed}{passes}, for {}", whose(*component));
     Permission::new(&format!("service {name}"), &text)
 }
 

@@ -26,6 +26,9 @@ pub struct ServicePlan {
     /// The allowed requests ([`RequestRule`](crate::rules::RequestRule)), sorted. Empty means all requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<String>,
+    /// The names of headers and of query parameters that pass although they may be those of credentials, sorted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pass: Vec<String>,
     /// The time limit of a request and its answer, in milliseconds.
     pub timeout_ms: u64,
     /// The variable of the component with the URL of the API inside the box.

@@ -34,6 +34,8 @@ const OTHER_SCHEME: &str =
 const OTHER_HOST: &str = "the request and its Host header name different servers";
 pub(crate) const OTHER_CODING: &str = "the body has a transfer coding other than chunked";
 const BODY: &str = "CONNECT has no body";
+const WEBSOCKET: &str =
+    "a WebSocket through a proxy begins with CONNECT (RFC 6455, section 4.1), also for ws://";
 
 /// Returns the target of a request.
 ///
@@ -51,9 +53,18 @@ pub(crate) fn target<B>(request: &Request<B>, settings: &Settings) -> Result<Tar
         }
         target
     };
+    if asks_for_websocket(headers) {
+        return Err(Refusal::Request(WEBSOCKET));
+    }
     let port = if uri.scheme().is_some() { PLAIN_PORT } else { target.port };
     has_host(headers, &target, port)?;
     is_framed(headers).then_some(target).ok_or(Refusal::Request(OTHER_CODING))
+}
+
+/// Returns whether a request asks for a WebSocket. Other protocols that a request offers, such as `h2c`, are optional, and are left out.
+pub(crate) fn asks_for_websocket(headers: &HeaderMap) -> bool {
+    let offered = headers.get_all(UPGRADE).iter().filter_map(|it| it.to_str().ok());
+    offered.flat_map(|it| it.split(',')).any(|it| it.trim().eq_ignore_ascii_case("websocket"))
 }
 
 fn tunnelled(uri: &Uri) -> Result<Target, Refusal> {
@@ -101,7 +112,8 @@ fn has_no_body(headers: &HeaderMap) -> Result<(), Refusal> {
     is_bodyless.then_some(()).ok_or(Refusal::Request(BODY))
 }
 
-/// Returns whether the end of a message's body is unambiguous: the body has a length or is chunked, but not both.
+/// Returns whether the end of a message's body is unambiguous: the body has a length or is chunked, but not both. From a request
+/// with both, hyper has removed the length before (RFC 9112, section 6.1), so the server gets a chunked body.
 /// Refuses other transfer codings, because [`remove_hop`] would remove the header line that names them.
 pub(crate) fn is_framed(headers: &HeaderMap) -> bool {
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter();

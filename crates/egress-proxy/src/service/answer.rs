@@ -64,10 +64,14 @@ impl Secrets {
         Ok(answer)
     }
 
-    /// Removes the header lines that contain a credential.
+    /// Removes the header lines that contain a credential, in their names or values. Names have lost their capitals.
     fn remove_from(&self, headers: &mut HeaderMap) {
-        let has = |value: &HeaderValue| !self.places(value.as_bytes()).is_empty();
-        let named = headers.iter().filter(|(_, value)| has(value)).map(|(name, _)| name.clone());
+        let small = Self(self.0.iter().map(|it| Zeroizing::new(it.to_ascii_lowercase())).collect());
+        let has = |(name, value): &(&HeaderName, &HeaderValue)| {
+            let in_name = small.places(name.as_str().as_bytes());
+            !in_name.is_empty() || !self.places(value.as_bytes()).is_empty()
+        };
+        let named = headers.iter().filter(has).map(|(name, _)| name.clone());
         for name in named.collect::<Vec<_>>() {
             headers.remove(name);
         }
@@ -244,6 +248,7 @@ mod tests {
         let answer = Response::builder()
             .header("x-key", "other")
             .header("x-echo", "the secret-1")
+            .header("SECRET-1-is-unknown", "v")
             .header("set-cookie", "a=b")
             .header("x-request-id", "7")
             .extension(ReasonPhrase::from_static(b"bad key secret-1"));

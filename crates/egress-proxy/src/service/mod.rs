@@ -10,6 +10,7 @@
 //! that sends its credential in another form, for example in base64, is not recognized.
 
 mod answer;
+mod names;
 mod request;
 
 use std::convert::Infallible;
@@ -37,7 +38,6 @@ use zeroize::Zeroizing;
 use crate::attempt::Attempt;
 use crate::decision::Channel;
 use crate::http::{lock, no_answer, said, server};
-use crate::meter::{Count, Metered};
 use crate::refusal::Refusal;
 use crate::state::Filter;
 use crate::upstream::{BUFFER, Upstream};
@@ -57,6 +57,8 @@ pub struct Service {
     path: String,
     allow: Vec<String>,
     headers: Vec<(HeaderName, HeaderValue)>,
+    /// The names of headers and of parameters that pass although they may be those of credentials.
+    pass: Vec<String>,
     secrets: Secrets,
     timeout: Duration,
     filter: Arc<Filter>,
@@ -120,6 +122,7 @@ impl Service {
             path: url.path.to_owned(),
             allow: plan.allow.clone(),
             headers,
+            pass: plan.pass.clone(),
             secrets: Secrets::new(secrets),
             timeout: Duration::from_millis(plan.timeout_ms),
             filter,
@@ -144,17 +147,13 @@ impl Service {
             let refusal = Refusal::Connections(filter.limits.connections);
             return self.attempt().refuse(&refusal);
         };
-        let count = Arc::<Count>::default();
-        let stream = TokioIo::new(Metered::client(stream, Arc::clone(&count)));
+        let stream = TokioIo::new(stream);
         let service = service_fn(|request| {
             let service = Arc::clone(&self);
             async move { Ok::<_, Infallible>(service.answer(request).await) }
         });
-        tokio::select! {
-            // Ignore an error: the client was already informed of it, or is gone.
-            _ended = server(&filter.settings).serve_connection(stream, service) => {}
-            () = count.idle(filter.settings.idle) => {}
-        }
+        // Ignore an error: the client was already informed of it, or is gone.
+        let _ended = server(&filter.settings).serve_connection(stream, service).await;
     }
 
     fn attempt(&self) -> Attempt {

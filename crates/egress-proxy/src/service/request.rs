@@ -3,47 +3,21 @@
 use box_contract::rules::{RequestRule, is_plain_path};
 use egress_rules::TargetError;
 use hyper::header::{ACCEPT_ENCODING, HOST, HeaderMap, HeaderName, HeaderValue};
-use hyper::{Request, Uri, Version};
+use hyper::{Method, Request, Uri, Version};
 
-use super::Service;
+use super::{Service, names};
 use crate::decision::{ApiRequest, printable};
-use crate::http::head::{OTHER_CODING, is_framed, remove_hop};
+use crate::http::head::{OTHER_CODING, asks_for_websocket, is_framed, remove_hop};
 use crate::percent::decoded;
 use crate::refusal::Refusal;
 
-/// The headers in which a component could send a credential of its own, so that the API would act for somebody else.
-const CREDENTIALS: [&str; 9] = [
-    "authorization",
-    "cookie",
-    "x-api-key",
-    "api-key",
-    "x-goog-api-key",
-    "x-auth-token",
-    "x-access-token",
-    "x-amz-security-token",
-    "ocp-apim-subscription-key",
-];
-/// The headers by which some servers take another method or path than that of the request line.
-const OVERRIDING: [&str; 6] = [
-    "x-http-method-override",
-    "x-http-method",
-    "x-method-override",
-    "x-original-url",
-    "x-rewrite-url",
-    "forwarded",
-];
-/// The beginning of the names of headers with which proxies describe the request to themselves.
-const FORWARDED: &str = "x-forwarded-";
-/// The headers by which an answer could have a part of a credential, or one in another form.
-const CUTTING: [&str; 3] = ["range", "if-range", "accept-charset"];
-/// The parameters of a query in which APIs take a credential.
-const PARAMETERS: [&str; 5] = ["key", "api_key", "api-key", "apikey", "access_token"];
 /// The port of TLS that a Host header leaves out.
 const HTTPS: u16 = 443;
 
 const WHOLE_URL: &str = "the request is for a proxy, and this is a service: send the path alone";
 const AMBIGUOUS: &str = "servers could read the path in two ways: it has `;`, an empty part, `.`, `..`, or one of them or a slash as %XX";
-const OWN_KEY: &str = "the query has a key, and the host adds the key of this service";
+const OTHER_METHOD: &str = "some servers take another method from the query";
+const WEBSOCKET: &str = "a service carries no WebSocket";
 
 /// Returns the request for the log.
 pub(super) fn described<B>(service: &str, request: &Request<B>) -> ApiRequest {
@@ -72,9 +46,11 @@ impl Service {
         if !is_framed(request.headers()) {
             return Err(Refusal::Request(OTHER_CODING));
         }
-        if !self.headers.is_empty() && has_key(uri.query().unwrap_or_default()) {
-            return Err(Refusal::Request(OWN_KEY));
+        if asks_for_websocket(request.headers()) {
+            return Err(Refusal::Request(WEBSOCKET));
         }
+        let is_reading = [Method::GET, Method::HEAD].contains(request.method());
+        self.check_query(is_reading, uri.query().unwrap_or_default())?;
         self.check_rules(request.method().as_str(), uri.path())?;
         *request.uri_mut() = self.uri(uri)?;
         *request.version_mut() = Version::HTTP_11;
@@ -82,13 +58,26 @@ impl Service {
         Ok(request)
     }
 
-    /// Returns whether a header of a component's request is not for the API. Some servers take `_` in a name for `-`.
-    fn stays_here(&self, name: &str) -> bool {
-        let name = name.replace('_', "-");
-        let mut listed = CREDENTIALS.iter().chain(&OVERRIDING).chain(&CUTTING);
-        listed.any(|it| *it == name)
-            || name.starts_with(FORWARDED)
-            || self.headers.iter().any(|(own, _)| own.as_str().replace('_', "-") == name)
+    /// Returns whether a header of a component's request is for the API. Some servers take `_` in a name for `-`.
+    fn passes(&self, name: &str) -> bool {
+        let is_own = |own: &HeaderName| own.as_str().replace('_', "-") == name.replace('_', "-");
+        names::is_header(name, &self.pass) && !self.headers.iter().any(|(own, _)| is_own(own))
+    }
+
+    /// Checks that no parameter of the query is a credential, which the host adds, or changes the method.
+    fn check_query(&self, is_reading: bool, query: &str) -> Result<(), Refusal> {
+        let names = query.split(['&', ';']).map(|it| it.split('=').next().unwrap_or_default());
+        let names = names.map(|it| decoded(&it.replace('+', " ")).unwrap_or_default());
+        for name in names.map(|it| String::from_utf8_lossy(&it).into_owned()) {
+            if names::is_method(&name) {
+                return Err(Refusal::Request(OTHER_METHOD));
+            }
+            let passes = || names::is_parameter(&name, is_reading, &self.pass);
+            if !self.headers.is_empty() && !passes() {
+                return Err(Refusal::Parameter(printable(&name.to_lowercase())));
+            }
+        }
+        Ok(())
     }
 
     fn check_rules(&self, method: &str, path: &str) -> Result<(), Refusal> {
@@ -114,7 +103,7 @@ impl Service {
     /// Removes the header lines that are not for the API, and adds the credential.
     fn write_headers(&self, headers: &mut HeaderMap) -> Result<(), Refusal> {
         remove_hop(headers);
-        let stays_here = |it: &&HeaderName| self.stays_here(it.as_str());
+        let stays_here = |it: &&HeaderName| !self.passes(it.as_str());
         let removed: Vec<_> = headers.keys().filter(stays_here).cloned().collect();
         for name in removed {
             headers.remove(name);
@@ -131,13 +120,4 @@ impl Service {
         }
         Ok(())
     }
-}
-
-/// Returns whether a query has one of [`PARAMETERS`].
-fn has_key(query: &str) -> bool {
-    let mut names = query.split(['&', ';']).map(|it| it.split('=').next().unwrap_or_default());
-    names.any(|it| {
-        let name = decoded(it).unwrap_or_default().to_ascii_lowercase();
-        PARAMETERS.iter().any(|it| it.as_bytes() == name)
-    })
 }

@@ -86,7 +86,7 @@ async fn a_request_reaches_its_server_without_what_was_for_the_proxy() {
     let request = world.text(
         "GET http://good.test.example:{port}/path?q=1 HTTP/1.1\r\nHost: good.test.example:{port}\r\n\
          Accept: */*\r\nProxy-Authorization: Basic eA==\r\nProxy-Connection: keep-alive\r\nTE: trailers\r\n\
-         Connection: x-secret, keep-alive, upgrade\r\nX-Secret: 1\r\nUpgrade: websocket\r\nKeep-Alive: 5\r\n\
+         Connection: x-secret, keep-alive, upgrade\r\nX-Secret: 1\r\nUpgrade: h2c\r\nKeep-Alive: 5\r\n\
          Connection: X-Other\r\nx-other: 2\r\n\r\n",
     );
     client.write_all(request.as_bytes()).await.unwrap();

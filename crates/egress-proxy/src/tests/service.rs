@@ -43,6 +43,7 @@ impl World {
                 prefix: "Bearer ".to_owned(),
             }],
             allow: vec!["GET /models*".to_owned(), "POST /messages".to_owned()],
+            pass: Vec::new(),
             timeout_ms: 20_000,
             env: None,
         };
@@ -124,8 +125,9 @@ async fn what_no_rule_allows_is_not_sent() {
         ("GET /models//x", 400, "two ways"),
         ("GET http://other.example/models", 400, "send the path alone"),
         ("GET /models/..;/files", 400, "two ways"),
-        ("GET /models?a=b&access_token=mine", 400, "the query has a key"),
-        ("GET /models?%6bey=mine", 400, "the query has a key"),
+        ("GET /models?a=b&access_token=mine", 400, "pass \"access_token\""),
+        ("GET /models?%6bey=mine", 400, "the query has \"key\""),
+        ("GET /models?_method=DELETE", 400, "another method"),
     ] {
         let got = world.ask(&format!("{head} HTTP/1.1"), "").await;
         assert!(

@@ -52,7 +52,7 @@ impl RunPlan {
     /// Returns the fault of a service with a valid name.
     fn service_fault(
         &self,
-        ServicePlan { name: _, to, component, headers, allow, timeout_ms, env }: &ServicePlan,
+        ServicePlan { name: _, to, component, headers, allow, pass, timeout_ms, env }: &ServicePlan,
     ) -> Option<&'static str> {
         let is_sorted = headers.is_sorted_by(|one, other| one.name < other.name);
         if ServiceUrl::parse(to).is_none() {
@@ -67,6 +67,9 @@ impl RunPlan {
             Some("its headers are not sorted, or one is there twice")
         } else if allow.iter().any(|it| RequestRule::parse(it).is_none()) {
             Some("one of its rules is not METHOD PATH")
+        } else if pass.len() > MAX_SERVICE_RULES || !pass.iter().all(|it| is_credential_header(it))
+        {
+            Some("one of the names that pass is not that of a header in lower case")
         } else if env.as_ref().is_some_and(|it| !is_variable(it)) {
             Some("its variable has no valid name")
         } else {
