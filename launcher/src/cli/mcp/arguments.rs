@@ -39,7 +39,7 @@ pub(super) struct ExecArguments {
     timeout: Option<f64>,
 }
 
-/// A program with its arguments, or a line for the shell.
+/// A line for the shell, as the schema has it, or a program with its arguments.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Command {
@@ -113,37 +113,75 @@ const fn lines() -> usize {
     LINES
 }
 
+/// Why a call is not one of a tool.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Wrong {
+    /// There is no such tool. This is an error of the protocol.
+    Tool(String),
+    /// The arguments are wrong. The model reads this and corrects them
+    /// ([tool execution errors](https://modelcontextprotocol.io/specification/2025-06-18/server/tools#error-handling)).
+    Arguments(String),
+}
+
 impl Tool {
     /// Parses the parameters of `tools/call`.
     ///
     /// # Errors
     /// What is wrong with them.
-    pub(super) fn parse(mut params: Map<String, Value>) -> Result<Self, String> {
-        let arguments = params.remove("arguments").unwrap_or_else(|| json!({}));
+    pub(super) fn parse(mut params: Map<String, Value>) -> Result<Self, Wrong> {
+        let arguments = as_meant(params.remove("arguments").unwrap_or_default());
         match params.get("name").and_then(Value::as_str) {
             Some("exec") => read(arguments).and_then(ExecArguments::checked).map(Self::Exec),
             Some("read_file") => {
-                let read: ReadArguments = read(arguments)?;
-                check(Some(&read.path), read.user.as_deref())?;
-                Ok(Self::ReadFile(read))
+                read(arguments).and_then(ReadArguments::checked).map(Self::ReadFile)
             }
             Some("write_file") => {
                 read(arguments).and_then(WriteArguments::checked).map(Self::WriteFile)
             }
             Some("list_directory") => {
-                let list: ListArguments = read(arguments)?;
-                check(Some(&list.path), list.user.as_deref())?;
-                Ok(Self::ListDirectory(list))
+                read(arguments).and_then(ListArguments::checked).map(Self::ListDirectory)
             }
             Some("logs") => read(arguments).map(Self::Logs),
-            Some(name) => Err(format!("there is no tool {name}")),
-            None => Err("the parameter `name` has to be a text".to_owned()),
+            Some(name) => return Err(Wrong::Tool(format!("there is no tool {name}"))),
+            None => return Err(Wrong::Tool("the parameter `name` has to be a text".to_owned())),
         }
+        .map_err(Wrong::Arguments)
     }
 }
 
 fn read<T: DeserializeOwned>(arguments: Value) -> Result<T, String> {
     serde_json::from_value(arguments).map_err(|error| format!("the arguments are wrong: {error}"))
+}
+
+/// Returns arguments in the types of the schema. Some models send `null` or an empty text for an argument that they leave out, a number
+/// as text or with a fraction of 0, and a truth value as text.
+fn as_meant(arguments: Value) -> Value {
+    match arguments {
+        Value::Null => json!({}),
+        Value::Object(all) => {
+            let kept = all.into_iter().filter(|(name, value)| !is_left_out(name, value));
+            Value::Object(kept.map(|(name, value)| (name.clone(), typed(&name, value))).collect())
+        }
+        other => other,
+    }
+}
+
+fn is_left_out(name: &str, value: &Value) -> bool {
+    let may_be_empty = ["command", "path", "content"].contains(&name);
+    value.is_null() || (!may_be_empty && value.as_str() == Some(""))
+}
+
+/// Returns an argument that is no text in its type.
+fn typed(name: &str, value: Value) -> Value {
+    let of_text = match (name, value.as_str()) {
+        ("timeout" | "lines", Some(text)) => text.trim().parse::<f64>().ok().map(Value::from),
+        ("executable", Some(text)) => text.trim().parse::<bool>().ok().map(Value::from),
+        _ => None,
+    };
+    let value = of_text.unwrap_or(value);
+    let whole = value.as_f64().filter(|it| name == "lines" && it.fract() == 0.0);
+    // The text of a number without a fraction, such as `50`, is the number itself.
+    whole.and_then(|it| it.to_string().parse::<u64>().ok()).map_or(value, Value::from)
 }
 
 /// Checks a path and a user of the box.
@@ -185,6 +223,18 @@ impl ExecArguments {
     pub(super) fn timeout_ms(&self) -> Option<u64> {
         let limit = Duration::try_from_secs_f64(self.timeout?).ok()?;
         u64::try_from(limit.as_millis()).ok().map(|it| it.max(1))
+    }
+}
+
+impl ReadArguments {
+    fn checked(self) -> Result<Self, String> {
+        check(Some(&self.path), self.user.as_deref()).map(|()| self)
+    }
+}
+
+impl ListArguments {
+    fn checked(self) -> Result<Self, String> {
+        check(Some(&self.path), self.user.as_deref()).map(|()| self)
     }
 }
 
@@ -265,20 +315,13 @@ fn encoding() -> Value {
 }
 
 fn exec() -> Value {
-    let words = json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 });
+    // The subset of JSON Schema that the interfaces of all models accept: one type for each property, and no exclusive bounds.
     let properties = json!({
-        "command": {
-            "anyOf": [{ "type": "string" }, words],
-            "description": "A line for /bin/sh, or the program and its arguments.",
-        },
+        "command": described("string", "A line for /bin/sh."),
         "component": component(),
         "workdir": described("string", "The working directory, an absolute path."),
         "user": user(),
-        "timeout": {
-            "type": "number",
-            "exclusiveMinimum": 0,
-            "description": "Kill the command after this many seconds.",
-        },
+        "timeout": described("number", "Kill the command after this many seconds, more than 0."),
     });
     let description = "Runs a command in the box, and returns its exit status and its output. A status other than 0 is a \
                        result, no error.";
@@ -331,7 +374,7 @@ fn logs() -> Value {
 mod tests {
     use super::*;
 
-    fn tool(name: &str, arguments: Value) -> Result<Tool, String> {
+    fn tool(name: &str, arguments: Value) -> Result<Tool, Wrong> {
         let params = json!({ "name": name, "arguments": arguments });
         Tool::parse(params.as_object().unwrap().clone())
     }
@@ -357,7 +400,8 @@ mod tests {
             };
         assert_eq!((limit(json!(2)), limit(json!(0.25))), (Some(2000), Some(250)));
         assert_eq!(limit(json!(0.000_01)), Some(1));
-        for bad in [json!(0), json!(-1), json!(1e9), json!("1")] {
+        assert_eq!(limit(json!("30")), Some(30_000), "a text that is a number");
+        for bad in [json!(0), json!(-1), json!(1e9), json!("soon"), json!("NaN")] {
             assert_eq!(limit(bad), None);
         }
     }
@@ -376,10 +420,44 @@ mod tests {
             ("write_file", json!({ "path": "/a", "content": "%", "encoding": "base64" }), "base64"),
             ("logs", json!({ "lines": -1 }), "-1"),
             ("logs", json!([1, 2]), ""),
-            ("reboot", json!({}), "there is no tool reboot"),
+            ("exec", json!({ "command": "x", "cwd": "/tmp" }), "`workdir`"),
         ] {
-            let error = tool(name, arguments).unwrap_err();
+            let Wrong::Arguments(error) = tool(name, arguments).unwrap_err() else {
+                panic!("{name}")
+            };
             assert!(error.contains(part), "{name}: {error}");
+        }
+        let unknown = Wrong::Tool("there is no tool reboot".to_owned());
+        assert_eq!(tool("reboot", json!({})).unwrap_err(), unknown);
+    }
+
+    #[test]
+    fn what_models_send_is_taken_as_they_mean_it() {
+        let left_out = json!({
+            "command": "x", "component": "", "workdir": null, "user": "", "timeout": null,
+        });
+        let Ok(Tool::Exec(exec)) = tool("exec", left_out) else { panic!() };
+        assert_eq!((exec.component, exec.workdir, exec.user), (None, None, None));
+        for lines in [json!(50), json!(50.0), json!("50"), json!("50.0")] {
+            let Ok(Tool::Logs(logs)) = tool("logs", json!({ "lines": lines })) else { panic!() };
+            assert_eq!(logs.lines, 50);
+        }
+        for arguments in [Value::Null, json!({})] {
+            assert!(matches!(tool("logs", arguments), Ok(Tool::Logs(_))));
+        }
+        let empty = json!({ "path": "/a", "content": "", "executable": "true" });
+        let Ok(Tool::WriteFile(write)) = tool("write_file", empty) else { panic!() };
+        assert_eq!((write.bytes().unwrap(), write.mode()), (Vec::new(), 0o755));
+    }
+
+    #[test]
+    fn each_property_has_one_type_and_no_exclusive_bound() {
+        for definition in definitions().as_array().unwrap() {
+            for property in definition["inputSchema"]["properties"].as_object().unwrap().values() {
+                assert!(property["type"].is_string(), "{property}");
+                let has = |name: &str| property.get(name).is_some();
+                assert!(!has("anyOf") && !has("exclusiveMinimum"), "{property}");
+            }
         }
     }
 

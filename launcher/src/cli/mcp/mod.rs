@@ -24,7 +24,7 @@ use super::environment::record_or_tip;
 use super::error::Failure;
 use super::paths;
 use super::terminal::json_line;
-use arguments::Tool;
+use arguments::{Tool, Wrong};
 use rpc::{
     BATCHES, INVALID_PARAMS, INVALID_REQUEST, Line, METHOD_NOT_FOUND, Message, Received, Request,
     negotiated, next_line, parse, refusal, result,
@@ -161,6 +161,13 @@ struct Session<'s> {
 /// The error of a request: its code and its message.
 type Refused = (i32, String);
 
+/// Why a call does not begin.
+enum NotCalled {
+    /// The arguments are wrong, for this reason, which the model gets as the result.
+    Wrong(String),
+    Refused(Refused),
+}
+
 impl Session<'_> {
     /// Returns what is to be done for a message.
     fn task(&mut self, message: Result<Message, Value>) -> Task {
@@ -191,7 +198,8 @@ impl Session<'_> {
             ("tools/list", Some(_)) => Ok(json!({ "tools": arguments::definitions() })),
             ("tools/call", Some(_)) => match self.called(&id, params) {
                 Ok(call) => return call,
-                Err(refused) => Err(refused),
+                Err(NotCalled::Wrong(reason)) => Ok(tools::failed_with(&reason)),
+                Err(NotCalled::Refused(refused)) => Err(refused),
             },
             _ => Err((METHOD_NOT_FOUND, format!("there is no method {method}"))),
         };
@@ -217,14 +225,19 @@ impl Session<'_> {
     }
 
     /// Registers a call of a tool.
-    fn called(&self, id: &Value, params: Map<String, Value>) -> Result<Task, Refused> {
-        let tool = Tool::parse(params).map_err(|message| (INVALID_PARAMS, message))?;
+    fn called(&self, id: &Value, params: Map<String, Value>) -> Result<Task, NotCalled> {
+        let refused = |code, message| Err(NotCalled::Refused((code, message)));
+        let tool = match Tool::parse(params) {
+            Ok(tool) => tool,
+            Err(Wrong::Arguments(reason)) => return Err(NotCalled::Wrong(reason)),
+            Err(Wrong::Tool(message)) => return refused(INVALID_PARAMS, message),
+        };
         let mut calls = self.server.calls();
         if calls.contains_key(&id.to_string()) {
-            return Err((INVALID_REQUEST, format!("the request {id} is still running")));
+            return refused(INVALID_REQUEST, format!("the request {id} is still running"));
         }
         if calls.len() >= MAX_CALLS {
-            return Err((INVALID_REQUEST, format!("{MAX_CALLS} calls are running already")));
+            return refused(INVALID_REQUEST, format!("{MAX_CALLS} calls are running already"));
         }
         let cancelled = Arc::new(AtomicBool::new(false));
         calls.insert(id.to_string(), Arc::clone(&cancelled));
@@ -303,7 +316,10 @@ mod tests {
         assert!(!cancelled.load(Ordering::Relaxed), "a text is another ID than a number");
         cancel(&mut session, json!(1));
         assert!(cancelled.load(Ordering::Relaxed));
-        let wrong = answer(&mut session, "tools/call", json!({ "name": "reboot" }));
-        assert_eq!(wrong["error"]["code"], INVALID_PARAMS);
+        let unknown = answer(&mut session, "tools/call", json!({ "name": "reboot" }));
+        assert_eq!(unknown["error"]["code"], INVALID_PARAMS);
+        let wrong = json!({ "name": "exec", "arguments": { "command": "x", "cwd": "/" } });
+        let wrong = answer(&mut session, "tools/call", wrong);
+        assert_eq!(wrong["result"]["isError"], true, "{wrong}");
     }
 }

@@ -63,7 +63,12 @@ pub(super) fn call(tool: &Tool, name: &str, cancelled: &AtomicBool) -> Option<Va
 /// Returns the result of a call that failed.
 fn failed(error: &Failure) -> Value {
     let text: String = error.problems().iter().map(Problem::text).collect();
-    json!({ "content": [text_content(text.trim_end())], "isError": true })
+    failed_with(text.trim_end())
+}
+
+/// Returns the result of a call that failed for this reason.
+pub(super) fn failed_with(reason: &str) -> Value {
+    json!({ "content": [text_content(reason)], "isError": true })
 }
 
 fn text_content(text: &str) -> Value {
