@@ -401,11 +401,11 @@ impl Store {
 
     /// Gives a box a name, and takes the name from the box that had it before. If another Boxfile that exists has given the name
     /// to this box, the name still belongs to that Boxfile. Returns the previous box and owner of the name if the owner was
-    /// another one and is gone: an archive, an image, or a Boxfile that does not exist any more.
+    /// another one and is gone: an image, or a Boxfile that does not exist any more.
     ///
     /// # Errors
-    /// [`StoreError::NameTaken`] if another Boxfile that exists has given the name to another box, for [`Owner::Image`] also if
-    /// another image has, and for [`Owner::Archive`] if any other box has the name; [`StoreError::File`] and [`StoreError::Full`].
+    /// [`StoreError::NameTaken`] if another Boxfile that exists has given the name to another box, or another box was loaded under it, for
+    /// [`Owner::Image`] also if another image has it, and for [`Owner::Archive`] if any other box has it; [`StoreError::File`] and [`StoreError::Full`].
     pub fn name_box(&self, name: &str, named: &Named) -> Result<Option<Named>, StoreError> {
         let before = self.write_name(name, named, may_name)?;
         Ok(before.filter(|it| !it.owner.is_same(&named.owner) && it.owner.is_gone()))
@@ -694,14 +694,16 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_an_archive_belongs_to_nobody() {
+    fn a_name_of_an_archive_is_taken_only_by_who_names_both() {
         let place = TestStore::new();
         let boxfile = place.boxfile("one");
         let archive = Named { digest: Digest::of(b"1"), owner: Owner::Archive };
         place.store.name_box("hello", &archive).unwrap();
         assert_eq!(place.boxes().named("hello").unwrap(), Some(archive.clone()));
         let built = named("2", &boxfile);
-        assert_eq!(place.store.name_box("hello", &built).unwrap(), Some(archive.clone()));
+        let error = place.store.name_box("hello", &built).unwrap_err().to_string();
+        assert_eq!(error, "the name hello belongs to a box that was loaded from a file");
+        assert_eq!(place.store.rename_box("hello", &built).unwrap(), Some(archive.clone()));
         for _ in 0..2 {
             assert!(place.store.name_box("hello", &archive).is_err(), "another box has the name");
             fs::remove_file(&boxfile).ok();

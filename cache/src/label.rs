@@ -29,7 +29,7 @@ pub enum Owner {
     Boxfile(PathBuf),
     /// The Boxfile of a box for which a person chose the name. The box is kept.
     Tagged(PathBuf),
-    /// No Boxfile, because the box was loaded from an archive. The box is kept until a build takes the name.
+    /// No Boxfile, because the box was loaded from an archive. The box is kept, and no build takes the name.
     Archive,
     /// The image from which the box was made without a Boxfile, such as `docker://docker.io/library/debian:13`. The name means the
     /// newest box of this image, until a Boxfile takes it.
@@ -254,6 +254,8 @@ pub(crate) fn belongs_to_another(theirs: &Owner, mine: &Owner) -> bool {
     match mine {
         // A loaded box takes no name from another box, because a user who loads an archive does not know the names in it.
         Owner::Archive => true,
+        // A user has loaded the box and may start it by the name, also with secrets. A Boxfile of a stranger must not take its place.
+        _ if *theirs == Owner::Archive => true,
         mine if mine.is_same(theirs) => false,
         Owner::Image(_) => theirs.image().is_some() || !theirs.is_gone(),
         Owner::Boxfile(_) | Owner::Tagged(_) => !theirs.is_gone(),

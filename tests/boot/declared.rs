@@ -16,7 +16,8 @@ publish 8000 host=8080 component="business"
 publish 9000 host=0
 "#;
 /// A new volume has the image's files with their owners and modes, and keeps what a program writes. The agent sees its image. A declared
-/// port is published at each start, unless the command line replaces it. Two boxes of one bundle do not see each other's files.
+/// port is published at each start, unless the command line replaces it. Two boxes of one bundle do not see each other's files. A box
+/// of the same name from elsewhere is refused.
 const STARTS: &str = r#"
 ifconfig lo 127.0.0.1 up
 boxlaunch run -d --name web /desk 2>&1 | grep -v 'verified\|made the'; boxlaunch port web | grep business
@@ -25,6 +26,7 @@ echo new >/home/dev/.profile; rm -r /home/dev/.config; echo x >/data/x; echo ins
 boxlaunch exec --in agent -u 0 web -- sh -c 'cat /home/dev/.profile /data/x'; wget -qO- http://127.0.0.1:8080/
 other() { boxlaunch run -q --volume a:/home/dev --volume b:/data "$@"; }
 other /desk -- echo started 2>&1; other -p none /desk -- cat /home/dev/.profile; other -p 8081:8000/business /desk -- sh -c 'ls -A /home/dev /tmp; echo >/tmp/other'
+boxlaunch run -q /stranger -- cat /home/dev/.profile 2>&1; echo $?
 boxlaunch exec web ls -A /tmp; boxlaunch stop web; boxlaunch start web; boxlaunch port web | grep business
 boxlaunch exec web -- sh -c 'cat /home/dev/.profile; ls -A /home/dev; rm -r /home/dev/link /home/dev/.profile'; boxlaunch stop web; boxlaunch rm web; boxlaunch -q volume ls
 "#;
@@ -66,9 +68,12 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     write(&at("images/business")).unwrap();
     fs::write(at("Boxfile"), sleeping("desk") + DECLARED).unwrap();
     bake(&at("Boxfile"), &tools.programs.box_init, &at("desk"));
+    fs::write(at("Boxfile"), sleeping("desk") + DECLARED + "disk \"16MiB\"\n").unwrap();
+    bake(&at("Boxfile"), &tools.programs.box_init, &at("stranger"));
     fs::write(at("Boxfile.conf"), sleeping("conf") + CONF).unwrap();
     bake(&at("Boxfile.conf"), &tools.programs.box_init, &at("conf"));
     let host = tools.host.clone().file(at("desk"), "/desk").file(at("conf"), "/conf");
+    let host = host.file(at("stranger"), "/stranger");
     Scenario::default()
         .script(UNHURRIED, "starts", STARTS)
         .script(UNHURRIED, "files", FILES)

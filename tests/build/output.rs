@@ -366,12 +366,10 @@ fn a_build_warns_only_if_its_name_belonged_to_another_box() {
     assert!(!same.contains("the name test"), "{same}");
     load();
     checkout.write("skills/greet/more", "changed");
-    let other = checkout.notes(&["build"]);
-    let warning = format!(
-        "warning: the name test belongs to this box now; before, it named {}, which `load` added\n",
-        first.as_str().unwrap()
-    );
-    assert!(other.contains(&warning), "{other}");
+    let error = checkout.fails(&["build"]);
+    let expected = "error: the name test belongs to a box that was loaded from a file\n";
+    assert!(error.starts_with(expected) && error.contains("--name NAME"), "{error}");
+    assert_eq!(checkout.run(&["inspect", "test", "--json"]).json()["box"], first);
 }
 
 #[test]

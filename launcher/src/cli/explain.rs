@@ -212,11 +212,11 @@ fn of_volume(error: &VolumeError) -> Explanation {
             let help = "use it, or remove it with its content: `boxlaunch volume rm`";
             (VolumeExists, help).into()
         }
-        VolumeError::NotDeclared { name, guest } => {
+        VolumeError::NotDeclared { name, guest } | VolumeError::OfAnother { name, guest, .. } => {
             let help = format!(
                 "if this box may have its files, give it by name: `--volume {name}:{guest}`"
             );
-            (VolumeExists, help).into()
+            (Usage, help).into()
         }
         VolumeError::InUse { .. } => {
             let help = "stop that box first, with `boxlaunch stop`, or use another volume";

@@ -8,6 +8,7 @@ mod limits;
 mod modes;
 mod network;
 mod options;
+mod origins;
 mod proxy;
 mod publish;
 mod replaced;
@@ -154,7 +155,8 @@ fn boot(
     boxes::check_owner(&state)?;
     let mut asked = asked.with_rules(args, &opened, &state)?;
     let mut left = args.check_scratch(opened.plan(), &state)?;
-    (asked.volumes, left) = volumes::sized(args, opened.plan(), (left, &state));
+    let claim = || origins::claim(args, &opened.digest);
+    (asked.volumes, left) = volumes::sized(args, opened.plan(), claim, (left, &state))?;
     asked.snapshot = disk::snapshot(args, &opened, &state)?;
     asked.disk_bytes = disk::size(args, &opened, &asked, (left, &state))?;
     let boot = Boot { args, opened: &opened, state: &state, signals, screen };

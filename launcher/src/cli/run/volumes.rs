@@ -5,7 +5,7 @@ use std::path::Path;
 use box_contract::{RunPlan, Scope, VolumePlan};
 use boxlaunch::mounts::guest_paths::{Taken, check_free};
 use boxlaunch::mounts::volumes::{
-    DEFAULT_SIZE, Volume, VolumeError, VolumePlace, Volumes, check_once,
+    Claim, DEFAULT_SIZE, Volume, VolumeError, VolumePlace, Volumes, check_once,
 };
 use boxlaunch::project::volume_prefix;
 use safe_text::{readable, shown};
@@ -71,22 +71,33 @@ fn help(args: &RunArgs, taken: &Taken) -> String {
 }
 
 /// Returns the volumes of a run, with the sizes of those that have to be created, and what they leave of the `left` bytes that the
-/// box's disks may still have together. The user has not asked for declared volumes, so they share these bytes with the box's disk.
+/// box's disks may still have together. `claim` returns the claim of the box on the volumes that it declares. The user has not asked for declared volumes, so they share these bytes with the box's disk.
+///
+/// # Errors
+/// A volume has the files of a box of another origin.
 pub(super) fn sized(
     args: &RunArgs,
     plan: &RunPlan,
+    claim: impl FnOnce() -> Result<Claim, Failure>,
     (left, state): (u64, &Path),
-) -> (Vec<VolumePlace>, u64) {
+) -> Result<(Vec<VolumePlace>, u64), Failure> {
     let volumes = Volumes::new(state);
     let is_new = |it: &VolumePlace| {
         it.declared && matches!(volumes.find(&it.volume), Err(VolumeError::Missing(_)))
     };
     let mut all = of_run(args, plan);
+    // The name of an environment is not chosen by the author of a box.
+    let mut claimed = all.iter_mut().filter(|it| it.declared && args.project.is_none()).peekable();
+    if claimed.peek().is_some() {
+        let claim = claim()?;
+        claimed.for_each(|it| it.claim = Some(claim.clone()));
+    }
+    all.iter().try_for_each(|it| volumes.check(it))?;
     let mut new: Vec<_> = all.iter_mut().filter(|it| is_new(it)).collect();
     let count = u64::try_from(new.len()).unwrap_or(u64::MAX);
     let size = DEFAULT_SIZE.min(left / (count + 1));
     new.iter_mut().for_each(|it| it.new_bytes = size);
-    (all, left - size * count)
+    Ok((all, left - size * count))
 }
 
 /// Returns a notice for each volume that the box declares, because no option of the command line names it.
@@ -169,7 +180,8 @@ mod tests {
     fn new_volumes_of_a_box_share_what_its_disks_may_have() {
         let dir = tempfile::tempdir().unwrap();
         let sized = |options: &[&str], left| {
-            let (all, left) = sized(&args(options), &plan(), (left, dir.path()));
+            let claim = || Ok(Claim::default());
+            let (all, left) = sized(&args(options), &plan(), claim, (left, dir.path())).unwrap();
             (all.iter().map(|it| it.new_bytes >> 20).collect::<Vec<_>>(), left >> 20)
         };
         let gib = 1 << 30;

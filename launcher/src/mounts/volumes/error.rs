@@ -31,6 +31,9 @@ pub enum VolumeError {
         "the box declares the volume {name} at {guest}, but that volume was made by other means"
     )]
     NotDeclared { name: String, guest: String },
+    /// A box declares the volume, which boxes of other origins have used.
+    #[error("the volume {name} has the files of another box, of {of}, and this box is of {by}")]
+    OfAnother { name: String, guest: String, of: String, by: String },
     /// The name is not valid for a volume.
     #[error("{0:?} cannot be the name of a volume")]
     BadName(String),

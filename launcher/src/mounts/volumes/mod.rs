@@ -12,6 +12,7 @@
 //! process have ended, even after a crash. Only guests read the content of a disk: the file system of a volume is never
 //! mounted or parsed on the host.
 
+mod claim;
 mod disk;
 mod error;
 mod place;
@@ -34,6 +35,7 @@ use crate::mounts::disk_file::{self, DISK, LOOK, PATIENCE};
 use crate::mounts::scratch::SHARED_ROOT;
 use crate::streams::log::since_epoch;
 
+pub use claim::{Claim, repository};
 pub use error::{MAX_SIZE, MIN_SIZE, VolumeError};
 pub use place::{VolumePlace, check_once};
 use record::VolumeRecord;
@@ -108,8 +110,8 @@ impl Volumes {
     /// the volumes that it declares. So such a volume must have been made as a declared one.
     ///
     /// # Errors
-    /// [`VolumeError::InUse`] if another VM uses the volume, [`VolumeError::NotDeclared`], [`VolumeError::Damaged`], [`VolumeError::BadName`], or
-    /// errors of the operating system.
+    /// [`VolumeError::InUse`] if another VM uses the volume, [`VolumeError::NotDeclared`], [`VolumeError::OfAnother`],
+    /// [`VolumeError::Damaged`], [`VolumeError::BadName`], or errors of the operating system.
     pub fn take(&self, place: &VolumePlace, name: &str) -> Result<Volume, VolumeError> {
         check_name(&place.volume)?;
         state_dir::make(&self.directory)?;
@@ -122,6 +124,18 @@ impl Volumes {
                 taken => return taken,
             }
         }
+    }
+
+    /// Checks that a box may use a volume, before another box is ended for it. A missing volume is no error.
+    ///
+    /// # Errors
+    /// [`VolumeError::OfAnother`], [`VolumeError::Damaged`], or errors of the operating system.
+    pub fn check(&self, place: &VolumePlace) -> Result<(), VolumeError> {
+        let directory = self.directory.join(&place.volume);
+        if place.claim.is_none() || self.is_absent()? || !disk_file::is_there(&directory)? {
+            return Ok(());
+        }
+        check_claim(place, &VolumeRecord::read(&directory, &place.volume)?)
     }
 
     /// Returns all volumes, sorted by name, and an error for each volume that cannot be read.
@@ -212,7 +226,7 @@ impl Volumes {
     }
 
     fn try_take(&self, place: &VolumePlace, name: &str) -> Result<Volume, VolumeError> {
-        let VolumePlace { volume, guest, scope, new_bytes, declared } = place;
+        let VolumePlace { volume, guest, scope, new_bytes, declared, claim } = place;
         let _guard = state_dir::lock(&self.directory)?;
         let directory = self.directory.join(volume);
         let is_new = !disk_file::is_there(&directory)?;
@@ -225,6 +239,8 @@ impl Volumes {
         if *declared && record.declared_as.as_ref() != Some(volume) {
             return Err(VolumeError::NotDeclared { name: volume.clone(), guest: guest.clone() });
         }
+        check_claim(place, &record)?;
+        claim.iter().for_each(|it| it.add_to(&mut record.origins, is_new));
         disk::check_size(&disk, volume, record.size_bytes)?;
         disk_file::take_back(&disk).map_err(OsError::file("take", directory.join(DISK)))?;
         record.taker = Some(name.to_owned());
@@ -276,6 +292,16 @@ pub(crate) fn mounts(volumes: &[Volume]) -> impl Iterator<Item = Mount> {
         Mount { source, guest, scope: volume.scope }
     };
     (0..).zip(volumes).map(mount)
+}
+
+/// Checks that the box which declares a volume is of an origin that has used the volume before.
+fn check_claim(place: &VolumePlace, record: &VolumeRecord) -> Result<(), VolumeError> {
+    let Some(claim) = place.claim.as_ref().filter(|it| !it.permits(&record.origins)) else {
+        return Ok(());
+    };
+    let of = record.origins.first().cloned().unwrap_or_default();
+    let (name, guest) = (place.volume.clone(), place.guest.clone());
+    Err(VolumeError::OfAnother { name, guest, of, by: claim.shown().to_owned() })
 }
 
 fn check_name(name: &str) -> Result<(), VolumeError> {

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use box_contract::Scope;
 use serde::{Deserialize, Serialize};
 
-use super::{DEFAULT_SIZE, VolumeError};
+use super::{Claim, DEFAULT_SIZE, VolumeError};
 use crate::host::state_dir::is_entry_name;
 use crate::mounts::guest_paths;
 
@@ -23,6 +23,9 @@ pub struct VolumePlace {
     /// Whether the box declares the volume.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub declared: bool,
+    /// The box that declares it. `None` if the volume belongs to an environment, whose name no box chooses, or is not declared.
+    #[serde(skip)]
+    pub claim: Option<Claim>,
     /// The components that see the volume.
     #[serde(skip, default = "both")]
     pub scope: Scope,
@@ -42,7 +45,8 @@ const fn default_size() -> u64 {
 impl VolumePlace {
     /// Creates the place of a volume that all components see.
     pub const fn new(volume: String, guest: String) -> Self {
-        Self { volume, guest, declared: false, scope: both(), new_bytes: DEFAULT_SIZE }
+        let (scope, new_bytes) = (both(), DEFAULT_SIZE);
+        Self { volume, guest, declared: false, claim: None, scope, new_bytes }
     }
 }
 

@@ -29,6 +29,9 @@ pub(super) struct VolumeRecord {
     /// of the volume under another name is another volume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) declared_as: Option<String>,
+    /// The origins of the boxes that have used the volume because they declare it ([`Claim`](super::Claim)), the newest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) origins: Vec<String>,
 }
 
 /// The current state of a volume. Times are in milliseconds since 1970.
@@ -58,7 +61,8 @@ impl VolumeRecord {
     /// Returns the record of a new volume.
     pub(super) fn new(size_bytes: u64, declared_as: Option<String>) -> Self {
         let created_ms = since_epoch();
-        Self { size_bytes, created_ms, user: None, used_ms: None, taker: None, declared_as }
+        let (user, used_ms, taker) = (None, None, None);
+        Self { size_bytes, created_ms, user, used_ms, taker, declared_as, origins: Vec::new() }
     }
 
     /// Returns the name of the box that locked the volume last. Meaningful only while the disk is locked.

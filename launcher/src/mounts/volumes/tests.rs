@@ -135,6 +135,31 @@ fn a_box_that_declares_a_volume_gets_none_that_was_made_by_other_means() {
 }
 
 #[test]
+fn a_box_of_another_origin_gets_no_volume_that_a_box_of_its_name_has_made() {
+    let made = Fixture::new();
+    let claimed = |origin: &str, content: &str| {
+        let digest = box_digest::Digest::of(content.as_bytes());
+        let claim = Some(Claim::new([origin.to_owned()], &digest, None));
+        VolumePlace { declared: true, new_bytes: 8 << 20, claim, ..place("app.home:/root") }
+    };
+    let (own, stranger) = (claimed("/me/Boxfile", "1"), claimed("x.example/app", "2"));
+    for _ in 0..2 {
+        made.volumes.check(&own).unwrap();
+        drop(made.volumes.take(&own, "app").unwrap());
+        assert!(made.is_free("app.home"));
+    }
+    let refused = made.volumes.take(&stranger, "app").map(drop);
+    for error in [made.volumes.check(&stranger), refused] {
+        let expected = "the volume app.home has the files of another box, of /me/Boxfile, and this box is of x.example/app";
+        assert_eq!(error.unwrap_err().to_string(), expected);
+    }
+    drop(made.volumes.take(&place("app.home:/root"), "app").unwrap());
+    assert!(made.volumes.check(&stranger).is_err(), "an explicit use gives it to no origin");
+    assert!(made.is_free("app.home"));
+    drop(made.volumes.take(&claimed("/me/Boxfile", "3"), "app").unwrap());
+}
+
+#[test]
 fn a_box_whose_machine_did_not_start_is_not_who_had_it_last() {
     let made = Fixture::new();
     let used = || {
