@@ -45,7 +45,7 @@ boxlaunch run -q -d --name n /small 2>&1 | head -n 1
 boxlaunch run --json --name front --disk 20MiB /small -- dd if=/dev/zero of=/tmp/big bs=1M count=60 | grep -o '"disk_full":true'; boxlaunch start front; echo $?
 boxlaunch run -q -d --rm --name gone --lifetime 2 /small; boxlaunch restart gone; boxlaunch wait gone; boxlaunch start gone; echo $?
 sh -c 'boxlaunch run -q -d --name child --with-parent /small; true'; boxlaunch wait child
-boxlaunch start n; boxlaunch exec n cat /x; boxlaunch update n /worker 2>&1 | head -n 1; boxlaunch update n /other | cut -d' ' -f1-3; boxlaunch exec n cat /x; find /root/.local/state/boxbuild/boxes -name disk | wc -l; boxlaunch rm -f n
+boxlaunch start n; boxlaunch exec n cat /x; boxlaunch update -q --accept n /worker 2>&1 | head -n 1; boxlaunch update --accept n /other 2>/dev/null | cut -d' ' -f1-3; boxlaunch exec n cat /x; find /root/.local/state/boxbuild/boxes -name disk | wc -l; boxlaunch rm -f n
 "#;
 const USER: &str = r#"
 boxlaunch run -q -d --name mine /small; boxlaunch exec -u 0 mine -- sh -c 'echo mine >/x; sync'; boxlaunch restart mine; boxlaunch exec mine cat /x; boxlaunch rm -f mine

@@ -230,16 +230,42 @@ fn check_box(share: &HostShare, own: &Path, names_digest: bool) -> Result<(), Fa
     Err(usage(&message, help))
 }
 
-/// Returns a notice for each read-only share that contains boxlaunch's state.
+/// What homes have that is nobody else's: keys, credentials and the profiles of browsers.
+const PRIVATE: [&str; 14] = [
+    ".ssh",
+    ".aws",
+    ".azure",
+    ".config/gcloud",
+    ".kube",
+    ".netrc",
+    ".gnupg",
+    ".password-store",
+    ".config/gh",
+    ".npmrc",
+    ".git-credentials",
+    ".mozilla",
+    ".config/google-chrome",
+    ".config/chromium",
+];
+
+/// Returns a notice for each read-only share that contains boxlaunch's state, as a home does. It names what is private there.
 pub(super) fn notices(shares: &[HostShare], state: &Path) -> impl Iterator<Item = String> {
     let around = shares.iter().filter(|it| !it.is_writable() && it.contains_path(state));
     around.map(|share| {
         let (host, state) = (share.host().display(), state.display());
         let text = format!(
-            "boxlaunch: the box can read the logs and volumes of other boxes: {host} contains {state}"
+            "boxlaunch: the box can read the logs and volumes of other boxes: {host} contains {state}{}",
+            private(share.host())
         );
         shown(&text) + "\n"
     })
+}
+
+/// Returns the end of a notice, with what is private in a directory.
+fn private(directory: &Path) -> String {
+    let found = PRIVATE.into_iter().filter(|it| directory.join(it).symlink_metadata().is_ok());
+    let found = found.collect::<Vec<_>>().join(", ");
+    if found.is_empty() { found } else { format!(", and {found}") }
 }
 
 #[cfg(test)]
@@ -251,6 +277,15 @@ mod tests {
     use vmm::runtime_dir::RuntimeDir;
 
     use super::*;
+
+    #[test]
+    fn what_is_private_in_a_home_is_named() {
+        let home = tempfile::tempdir().unwrap();
+        assert_eq!(private(home.path()), "");
+        fs::create_dir_all(home.path().join(".config/gh")).unwrap();
+        fs::write(home.path().join(".netrc"), "").unwrap();
+        assert_eq!(private(home.path()), ", and .netrc, .config/gh");
+    }
 
     #[test]
     fn no_box_gets_a_copy_of_what_others_have_left() {

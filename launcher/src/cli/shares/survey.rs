@@ -55,10 +55,11 @@ fn user_of(host: &Path) -> u32 {
 /// Returns the text about a file of a share that the box cannot read.
 fn hidden(host: &Path, file: &Path) -> String {
     format!(
-        "the box cannot read {}, which belongs to another user; to give all files to the owner of the directory: \
-         chown -R --reference={directory} {directory}",
+        "the box cannot read {}, which belongs to another user; to give this file to the owner of the directory: \
+         chown --reference={} {}",
         file.display(),
-        directory = shell_path(host),
+        shell_path(host),
+        shell_path(file),
     )
 }
 
@@ -95,7 +96,7 @@ mod tests {
         assert_eq!(file, dir.path().join("key"));
         assert_eq!(HostShare::survey(dir.path(), geteuid().as_raw(), 9).hidden, None);
         let text = hidden(Path::new("/a b"), Path::new("/a b/key"));
-        let help = "chown -R --reference='/a b' '/a b'";
+        let help = "chown --reference='/a b' '/a b/key'";
         assert!(
             text.starts_with("the box cannot read /a b/key, ") && text.ends_with(help),
             "{text}"

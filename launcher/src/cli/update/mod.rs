@@ -129,10 +129,16 @@ struct Report {
 /// Runs `boxlaunch update`.
 pub(crate) fn update(args: &UpdateArgs) -> Result<u8, Failure> {
     let boxes = Boxes::new(&paths::state()?);
-    let _alone = boxes.updating(&args.name)?;
+    let alone = boxes.updating(&args.name);
     if args.next {
+        // A service that has never started has no record.
+        let _alone = match alone {
+            Err(RecordError::NoBox(_)) => None,
+            alone => Some(alone?),
+        };
         return args.next();
     }
+    let _alone = alone?;
     let old = boxes.find(&args.name)?;
     let options = repeatable(&old)?;
     let mut run = args.run(&options)?;
