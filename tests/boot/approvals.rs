@@ -158,7 +158,7 @@ fn the_list_has_what_a_person_needs() {
     for (field, expected) in [("by", "host"), ("workdir", "/tmp"), ("rule", "echo *")] {
         assert_eq!(question[field], expected, "{question}");
     }
-    assert_eq!(question["env"], serde_json::json!(["A"]));
+    assert_eq!(question["env"], serde_json::json!(["A=secret"]));
     assert!(question["seconds_left"].as_u64().unwrap() <= 90, "{question}");
     assert!(!lines[0].contains("secret"), "values of variables are not listed");
     let answer: serde_json::Value = serde_json::from_str(lines[1]).unwrap();

@@ -57,7 +57,7 @@ struct Waiting {
     size: Option<TerminalSize>,
 }
 
-/// What makes two commands the same one: everything but their time limits, their input and their terminals.
+/// What makes two commands the same one: everything but their time limits. A command with an input is never the same.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Remembered {
     component: ComponentName,
@@ -130,15 +130,16 @@ impl Approvals {
         }
     }
 
-    /// Returns whether the command was approved for the rest of the run.
+    /// Returns whether the command was approved for the rest of the run. A command with an input was not: nobody has seen the input.
     fn is_remembered(&self, exec: &Exec) -> bool {
-        !self.remembered.is_empty() && self.remembered.contains(&Remembered::of(exec))
+        !exec.has_input() && self.remembered.contains(&Remembered::of(exec))
     }
 
-    /// Remembers a command, if there is room.
+    /// Remembers a command without an input, if there is room.
     fn remember(&mut self, exec: &Exec) {
         let bytes = self.remembered_bytes + size(exec);
-        if self.remembered.len() < MAX_REMEMBERED
+        if !exec.has_input()
+            && self.remembered.len() < MAX_REMEMBERED
             && bytes <= MAX_REMEMBERED_BYTES
             && self.remembered.insert(Remembered::of(exec))
         {
@@ -506,18 +507,25 @@ mod tests {
         let one = command(&["touch", "a"]);
         assert!(!approvals.is_remembered(&one));
         approvals.remember(&one);
-        let later = Exec { timeout_ms: Some(5), stdin: true, ..one.clone() };
+        let later = Exec { timeout_ms: Some(5), ..one.clone() };
         assert!(approvals.is_remembered(&one) && approvals.is_remembered(&later));
+        let terminal = Some(TerminalSize { rows: 24, columns: 80 });
         for other in [
             command(&["touch", "a", ""]),
             command(&["touch a"]),
             Exec { env: vec!["PATH=/tmp".into()], ..one.clone() },
             Exec { workdir: Some("/".into()), ..one.clone() },
             Exec { user: Some("root".to_owned()), ..one.clone() },
-            Exec { component: ComponentName::Agent, ..one },
+            Exec { component: ComponentName::Agent, ..one.clone() },
+            Exec { stdin: true, ..one.clone() },
+            Exec { terminal, ..one },
         ] {
             assert!(!approvals.is_remembered(&other), "{other:?}");
         }
+        let script = Exec { stdin: true, ..command(&["psql", "prod"]) };
+        approvals.remember(&script);
+        let without = Exec { stdin: false, ..script.clone() };
+        assert!(!approvals.is_remembered(&script) && !approvals.is_remembered(&without));
     }
 
     #[test]

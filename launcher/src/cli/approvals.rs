@@ -49,7 +49,8 @@ pub(crate) struct ApprovalsArgs {
 pub(crate) struct ApproveArgs {
     #[command(flatten)]
     of: QuestionArgs,
-    /// Also run exactly this command without asking until the box ends.
+    /// Also run exactly this command without asking until the box ends. A command with standard input or a terminal is asked about
+    /// each time.
     #[arg(long)]
     always: bool,
 }
@@ -127,6 +128,7 @@ fn answer(args: &QuestionArgs, reply: Reply) -> Result<u8, Failure> {
     let mut client = Client::connect(&record, Follow::Nothing, &signals)?;
     let waiting = client.questions()?;
     let question = choose(&waiting, args.question, &record.name)?;
+    check_always(question, reply)?;
     if args.question.is_none() && reply != Reply::Deny {
         // Another command may wait now than the one that the person has seen.
         confirmed(question, &record.name, args.json, &signals)?;
@@ -140,6 +142,18 @@ fn answer(args: &QuestionArgs, reply: Reply) -> Result<u8, Failure> {
         format!("{done} {number}: {}\n", command(question))
     })?;
     Ok(exit::DONE)
+}
+
+/// Checks that a command which is approved for the rest of the run has no input.
+fn check_always(question: &Question, reply: Reply) -> Result<(), Failure> {
+    if reply != Reply::ApproveAlways || !question.has_input {
+        return Ok(());
+    }
+    let number = question.question;
+    let message =
+        format!("the command {number} has an input, which another start of it may not have");
+    let help = "approve it without `--always`";
+    Err(Failure::new((ErrorCode::Refused, help), shown(&message)))
 }
 
 /// Returns the question with a number, or the only one.
@@ -252,7 +266,18 @@ fn listed(questions: &[(u64, Question)], as_json: bool) -> Result<String, Failur
 
 fn as_value((seconds, question): &(u64, Question)) -> Value {
     let Question {
-        question, component, by, argv, is_cut, env, user, workdir, rule, reason, ..
+        question,
+        component,
+        by,
+        argv,
+        is_cut,
+        env,
+        has_input,
+        user,
+        workdir,
+        rule,
+        reason,
+        ..
     } = question;
     json!({
         "question": question,
@@ -261,6 +286,7 @@ fn as_value((seconds, question): &(u64, Question)) -> Value {
         "argv": argv,
         "truncated": is_cut,
         "env": env,
+        "input": has_input,
         "user": user,
         "workdir": workdir,
         "rule": rule,
@@ -310,6 +336,18 @@ mod tests {
           = help: name one by its number
         ");
         assert_eq!(choose(&two, None, "x").unwrap_err().exit, exit::USAGE);
+    }
+
+    #[test]
+    fn a_command_with_an_input_is_not_approved_for_good() {
+        let with_input = Question { has_input: true, ..question(7) };
+        let error = check_always(&with_input, Reply::ApproveAlways).unwrap_err();
+        insta::assert_snapshot!(error.text(), @"
+        error: the command 7 has an input, which another start of it may not have
+          = help: approve it without `--always`
+        ");
+        assert!(check_always(&with_input, Reply::Approve).is_ok());
+        assert!(check_always(&question(7), Reply::ApproveAlways).is_ok());
     }
 
     #[test]

@@ -127,7 +127,7 @@ impl<'a> Asker<'a> {
             }
             if length == 0 || is_raw || typed.contains(&b'\n') || typed.len() > MAX_LINE {
                 self.screen.notice(if is_raw { "\r\n" } else { "" });
-                return Ok(Some(reply(&typed)));
+                return Ok(Some(reply(&typed, question)));
             }
         }
         self.screen.notice(if is_raw { "\r\n" } else { "\n" });
@@ -174,12 +174,12 @@ const fn way(has_terminal: bool, has_tty: bool, is_silent: bool) -> Way {
     }
 }
 
-/// Returns the answer in what was typed: `y`, `yes`, `a` or `always`. Anything else denies.
-fn reply(typed: &[u8]) -> Reply {
+/// Returns the answer in what was typed: `y`, `yes`, and `a` or `always` if the prompt offers it. Anything else denies.
+fn reply(typed: &[u8], question: &Question) -> Reply {
     let line = String::from_utf8_lossy(typed).trim().to_ascii_lowercase();
     match line.as_str() {
         "y" | "yes" => Reply::Approve,
-        "a" | "always" => Reply::ApproveAlways,
+        "a" | "always" if !question.has_input => Reply::ApproveAlways,
         _ => Reply::Deny,
     }
 }
@@ -193,7 +193,7 @@ pub(super) fn command(question: &Question) -> String {
 
 /// Returns the rule that asks, the reason, and what else distinguishes the command, as a list on one line. It can be empty.
 pub(super) fn details(question: &Question) -> String {
-    let Question { rule, reason, workdir, user, env, by, .. } = question;
+    let Question { rule, reason, workdir, user, env, by, has_input, .. } = question;
     let rule = match (rule, reason.as_str()) {
         (Some(rule), "") => Some(rule.clone()),
         (Some(rule), reason) => Some(format!("{rule}: {reason}")),
@@ -203,9 +203,10 @@ pub(super) fn details(question: &Question) -> String {
     let by = (*by == Caller::Agent).then(|| "for the agent".to_owned());
     let workdir = workdir.as_ref().map(|it| format!("in {}", shell_word(it)));
     let user = user.as_ref().map(|it| format!("as {}", shell_word(it)));
-    let names: Vec<_> = env.iter().map(shell_word).collect();
-    let env = (!env.is_empty()).then(|| format!("with {}", names.join(", ")));
-    let all: Vec<_> = [rule, by, workdir, user, env].into_iter().flatten().collect();
+    let variables: Vec<_> = env.iter().map(shell_word).collect();
+    let env = (!env.is_empty()).then(|| format!("with {}", variables.join(", ")));
+    let input = has_input.then(|| "with an input that is not shown".to_owned());
+    let all: Vec<_> = [rule, by, workdir, user, env, input].into_iter().flatten().collect();
     shown(&all.join("; "))
 }
 
@@ -234,7 +235,7 @@ pub(super) fn confirm(question: &Question, signals: &StopSignals) -> Result<bool
     }
     let mut bytes = [0; MAX_LINE];
     let length = input.read(&mut bytes).map_err(OsError::system("read the answer"))?;
-    Ok(reply(&bytes[..length]) == Reply::Approve)
+    Ok(reply(&bytes[..length], question) == Reply::Approve)
 }
 
 fn confirmation(question: &Question) -> String {
@@ -244,7 +245,8 @@ fn confirmation(question: &Question) -> String {
 
 fn prompt(question: &Question) -> String {
     let (command, details) = (command(question), in_brackets(question));
-    format!("The policy asks: {command}{details}. Run it? [y]es, [a]lways, [N]o: ")
+    let always = if question.has_input { "" } else { "[a]lways, " };
+    format!("The policy asks: {command}{details}. Run it? [y]es, {always}[N]o: ")
 }
 
 /// Returns the line that shows how a question is answered from elsewhere.
@@ -281,7 +283,11 @@ mod tests {
             ("", Reply::Deny),
             ("\u{1b}", Reply::Deny),
         ] {
-            assert_eq!(reply(typed.as_bytes()), expected, "{typed:?}");
+            let short = question(&["psql"], (None, ""));
+            assert_eq!(reply(typed.as_bytes(), &short), expected, "{typed:?}");
+            let with_input = Question { has_input: true, ..short };
+            let expected = if expected == Reply::ApproveAlways { Reply::Deny } else { expected };
+            assert_eq!(reply(typed.as_bytes(), &with_input), expected, "{typed:?}");
         }
     }
 
@@ -309,12 +315,13 @@ mod tests {
             by: Caller::Agent,
             workdir: Some("/w".to_owned()),
             user: Some("root".to_owned()),
-            env: vec!["PATH".to_owned(), "A".to_owned()],
+            env: vec!["PATH=/x y".to_owned(), "A=…".to_owned()],
+            has_input: true,
             ..push
         };
         assert_eq!(
             details(&all),
-            "git-write: it changes a remote repository; for the agent; in /w; as root; with PATH, A"
+            "git-write: it changes a remote repository; for the agent; in /w; as root; with 'PATH=/x y', 'A=…'; with an input that is not shown"
         );
         let hostile = Question {
             workdir: Some("/w; as nobody".to_owned()),

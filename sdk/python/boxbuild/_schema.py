@@ -1473,8 +1473,10 @@ class Question(TypedDict):
     argv: List[str]
     #: Whether the command has more words or variables than are listed
     truncated: bool
-    #: The names of the variables that the caller has given
+    #: The variables that the caller has given, as NAME=VALUE; the value is … if the name is that of a secret
     env: List[str]
+    #: Whether the command has standard input or a terminal, which is not shown
+    input: bool
     #: The user that the caller has given; null if it is the component's
     user: Optional[str]
     #: The directory that the caller has given; null if it is the component's

