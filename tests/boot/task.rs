@@ -110,9 +110,9 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
                  file \"tool\" to=\"/bin/tool\" mode=\"0755\"\n";
     let verified = of_shell.replace("    user \"1001:1002\"\n", files)
         + "task \"baked\" type=\"shell\" description=\"Verify\" input=\"\\\"true\\\"\" { verify \"/check.sh\" timeout=\"5s\"; }\n";
-    let homed = of_shell.replacen("image", "env HOME=\"/h\"\n    image", 1)
+    let homed = of_shell.replacen("image", "env HOME=\"/h\" PATH=\"/h:/bin\"\n    image", 1)
         + "scratch \"h\" guest=\"/h\" size=\"1MiB\"\n"
-        + "task \"baked\" type=\"shell\" description=\"Verify\" input=\"\\\"true\\\"\" { verify \"/bin/sh\" \"-lc\" \"echo home is $HOME; exit 1\" component=\"agent\"; }\n";
+        + "task \"baked\" type=\"shell\" description=\"Verify\" input=\"\\\"true\\\"\" { verify \"/bin/sh\" \"-lc\" \"echo home is $HOME, programs are in $PATH; exit 1\" component=\"agent\"; }\n";
     for (name, text) in [
         ("do", of_shell),
         ("sleeper", sleeper),
@@ -228,15 +228,15 @@ fn a_task_is_verified_in_a_root_that_the_agent_has_not_changed() {
     failed: its result is not JSON: expected value at line 1 column 1
     verification: /check.sh
     --
-    boxlaunch: verifying: /bin/sh -lc 'echo home is $HOME; exit 1'
+    boxlaunch: verifying: /bin/sh -lc 'echo home is $HOME, programs are in $PATH; exit 1'
     boxlaunch: the end of the verification's output:
-    home is /dev/shm/home
-    boxlaunch: the task has failed: the verification `/bin/sh -lc 'echo home is $HOME; exit 1'` ended with the status 1
+    home is /dev/shm/home, programs are in /bin
+    boxlaunch: the task has failed: the verification `/bin/sh -lc 'echo home is $HOME, programs are in $PATH; exit 1'` ended with the status 1
     exit 1
     t-1 (shell): Do it
-    failed: the verification `/bin/sh -lc 'echo home is $HOME; exit 1'` ended with the status 1
-    verification: /bin/sh -lc 'echo home is $HOME; exit 1', N
-    home is /dev/shm/home
+    failed: the verification `/bin/sh -lc 'echo home is $HOME, programs are in $PATH; exit 1'` ended with the status 1
+    verification: /bin/sh -lc 'echo home is $HOME, programs are in $PATH; exit 1', N
+    home is /dev/shm/home, programs are in /bin
     --
     v
     the task is being verified

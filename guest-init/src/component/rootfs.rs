@@ -65,6 +65,9 @@ const MASKED: [&str; 9] = [
 const LAYER_DIVISOR: u64 = 2;
 /// The memory limit divided by this is the size of `/dev/shm`.
 const SHM_DIVISOR: u64 = 4;
+/// The memory limit divided by this is the size of the home of a verification. The two above and [loaded skills](skills) have seven
+/// eighths of the limit.
+const HOME_DIVISOR: u64 = 16;
 
 /// The options of the overlay. They switch off all features with which the writable layer refers to the inodes of the layers
 /// below, so that these may be those of another box when the layer is used again
@@ -195,7 +198,7 @@ fn show_work(root: &Path, args: &HolderArgs<'_>) -> Result<(), InitError> {
 fn make_home(root: &Path, plan: &ComponentPlan) -> Result<(), InitError> {
     let home = root.join(impartial::HOME.trim_start_matches('/'));
     std::fs::create_dir_all(&home).step("make a home for the verification")?;
-    let size = plan.limits.memory_bytes / LAYER_DIVISOR;
+    let size = plan.limits.memory_bytes / HOME_DIVISOR;
     let options = format!("mode=0700,uid={},gid={},size={size}", plan.user.uid, plan.user.gid);
     mount_fs("tmpfs", &home, NO_SUID_DEV, &options)
 }

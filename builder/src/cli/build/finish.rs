@@ -100,7 +100,7 @@ impl<'a> Finish<'a> {
         }
         loaded.add_unused(&built.unused, &mut warnings);
         let reported = Reported::built(built, store)?;
-        warnings.add_unsupported(&reported.plan.unsupported());
+        add_of_plan(&mut warnings, &reported.plan);
         let pushed = self.push((resolved, built), inline);
         let pushed = pushed.inspect_err(|_| note_unsent(args, target, &sealed.manifest))?;
         self.prune(&mut warnings);
@@ -140,7 +140,7 @@ impl<'a> Finish<'a> {
             self.record(resolved, built);
             loaded.add_unused(&built.unused, &mut warnings);
         }
-        warnings.add_unsupported(&reported.plan.unsupported());
+        add_of_plan(&mut warnings, &reported.plan);
         self.prune(&mut warnings);
         let pushed = with_cache(pushed_json(to, &pushed, SentDeltas::default()), cache);
         self.report(&reported, false, (&lock, Some(pushed)), &warnings);
@@ -287,6 +287,12 @@ impl Reported {
             (inline.config()?, inline.box_in_registry());
         Ok(Self { digest, tree, rootfs_size, is_cached: true, plan })
     }
+}
+
+/// Adds the warnings about what a box declares.
+fn add_of_plan(warnings: &mut Warnings, plan: &RunPlan) {
+    warnings.add_unsupported(&plan.unsupported());
+    plan.hidden_home().iter().for_each(|it| warnings.add_message(it));
 }
 
 /// Adds the number of bytes of the build cache to the report of a push.

@@ -42,6 +42,21 @@ impl RunPlan {
         ))
     }
 
+    /// Returns a warning if a volume or a writable share of the Boxfile contains the `HOME` of the component in which the task is verified:
+    /// the command gets another one, because interpreters run files there. `None` otherwise, and without a verification.
+    pub fn hidden_home(&self) -> Option<String> {
+        let name = self.task.as_ref()?.verify.as_ref()?.component;
+        let component = self.component(name)?;
+        let home = component.env.iter().find_map(|it| it.strip_prefix("HOME="))?;
+        let mut mounts = self.writable_mount_points(name);
+        let mount = mounts.find(|it| is_inside(home, it))?;
+        let name = name.name();
+        Some(format!(
+            "the command of `verify` gets an empty directory as its HOME: the HOME of {name}, {home}, is in {mount}, to which the \
+             agent can write; put the files that the command needs there into the image"
+        ))
+    }
+
     /// Returns a directory of the component's search path that the agent can change: in the working directory, or in a
     /// writable mount of the Boxfile.
     fn changed_directory_of_path<'p>(
@@ -55,5 +70,42 @@ impl RunPlan {
         search_path(&component.env)
             .split(':')
             .find(|directory| changed.iter().any(|it| is_inside(directory, it)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ComponentName;
+    use crate::plan::TaskPlan;
+    use crate::plan::tests::grown;
+
+    #[test]
+    fn a_home_that_the_agent_can_write_is_not_that_of_a_verification() {
+        let hidden = |home: &str, guest: &str, access: &str, scope: &str| {
+            let mut plan = grown("{}");
+            let (argv, component) = (vec!["npm".to_owned()], ComponentName::Business);
+            let verify = VerifyPlan { argv, component, timeout_seconds: 60 };
+            let task = r#"{"id":"t","type":"x","description":"y"}"#;
+            plan.task = Some(TaskPlan { verify: Some(verify), ..TaskPlan::read(task).unwrap() });
+            let share = format!(
+                r#"{{"name":"s","guest":"{guest}","access":"{access}","scope":"{scope}"}}"#
+            );
+            plan.shares = vec![serde_json::from_str(&share).unwrap()];
+            plan.business.as_mut().unwrap().env = vec![format!("HOME={home}")];
+            plan.hidden_home()
+        };
+        let warning = hidden("/home/me", "/home", "rw", "both").unwrap();
+        assert!(warning.contains("the HOME of business, /home/me, is in /home, to"), "{warning}");
+        assert!(hidden("/home", "/home", "rw", "business").is_some());
+        for (home, guest, access, scope) in [
+            ("/home", "/home/me", "rw", "both"),
+            ("/home", "/home", "ro", "both"),
+            ("/home", "/home", "rw", "agent"),
+            ("/homes", "/home", "rw", "both"),
+        ] {
+            assert_eq!(hidden(home, guest, access, scope), None, "{home} {guest} {access} {scope}");
+        }
+        assert_eq!(grown("{}").hidden_home(), None);
     }
 }
