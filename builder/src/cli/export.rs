@@ -188,7 +188,7 @@ fn export(args: &Args, opened: &OpenBox) -> Result<Exported, Failure> {
         privileged: Privileged::default(),
     };
     if !is_stream(&exported.output) {
-        box_archive::check_output(&exported.output)?;
+        stored::check_output(&exported.output)?;
     }
     if args.format == Format::Erofs {
         let written = to_file(&exported.output, |out| copy_rootfs(opened, out))?;

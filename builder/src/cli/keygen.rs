@@ -6,12 +6,14 @@ use std::path::{Path, PathBuf};
 use box_contract::ErrorCode;
 use box_trust::{Algorithm, PrivateKey};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use cli_common::output::check_links;
 use host_fs::FileError;
 use host_fs::publish::FileDraft;
 use safe_text::shell_path;
 use serde_json::json;
 
 use super::failure::Failure;
+use super::stored::PROGRAM;
 use super::{signing, terminal};
 
 /// Makes a private key for signatures, and its public key.
@@ -36,6 +38,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    check_links(&PROGRAM, &args.output)?;
     let [private, public] = ["key", "pub"].map(|end| with_ending(&args.output, end));
     let (secret, open) = (Draft::new(&private, 0o600)?, Draft::new(&public, 0o644)?);
     signing::hide_memory()?;
@@ -118,7 +121,28 @@ fn exists(path: &Path) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
     use super::*;
+
+    #[test]
+    fn no_link_that_a_box_left_leads_a_key_out_of_the_project() {
+        let home = tempfile::tempdir().unwrap();
+        let at = |path: &str| home.path().canonicalize().unwrap().join(path);
+        fs::create_dir_all(at("project/.git")).unwrap();
+        fs::create_dir_all(at("elsewhere")).unwrap();
+        symlink("../elsewhere", at("project/out")).unwrap();
+        let key = |output: &str| {
+            let output = at(output);
+            run(&Args { output, algorithm: Algorithm::Ed25519, json: false })
+        };
+        let refused = key("project/out/acme").unwrap_err().text();
+        assert!(refused.contains("project/out is a link: the path leads to"), "{refused}");
+        assert_eq!(fs::read_dir(at("elsewhere")).unwrap().count(), 0);
+        key("project/acme").unwrap();
+        assert!(at("project/acme.key").exists());
+    }
 
     #[test]
     fn the_ending_is_added_once() {

@@ -101,7 +101,7 @@ fn output(args: &Args) -> Result<PathBuf, Failure> {
         return Err(Failure::new((ErrorCode::Usage, "name a file with `--output FILE`"), message));
     }
     if !is_stream(&output) {
-        box_archive::check_output(&output)?;
+        stored::check_output(&output)?;
     }
     Ok(output)
 }

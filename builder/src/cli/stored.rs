@@ -2,7 +2,7 @@
 
 use std::env;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use box_contract::{ComponentName, ErrorCode};
 use box_digest::Digest;
@@ -10,6 +10,7 @@ use box_inspect::diff::PathError;
 use box_inspect::opened::OpenBox;
 use box_tree::listing::FindError;
 use cli_common::Explanation;
+use cli_common::output::check_links;
 use cli_common::policy::{HostPolicy, check_stored};
 use cli_common::store::{BoxArgument, CommandFault, LoadArgs, Program, PruneArgs, SaveArgs};
 
@@ -25,6 +26,12 @@ pub(crate) const PROGRAM: Program = Program {
     note: terminal::note,
     is_quiet: terminal::is_quiet,
 };
+
+/// Checks the path of an output: it must not be in a box or a store, and no link that a box left may lead it elsewhere.
+pub(super) fn check_output(output: &Path) -> Result<(), Failure> {
+    check_links(&PROGRAM, output)?;
+    Ok(box_archive::check_output(output)?)
+}
 
 /// Removes the least recently used boxes and files of the store, until it is small enough.
 ///
@@ -81,7 +88,7 @@ pub(crate) fn save(args: &SaveSinceArgs) -> Result<(), Failure> {
                 let help = "name the older box that the other host has, for example by its digest";
                 return Err(Failure::new((ErrorCode::Usage, help), message));
             }
-            found.check_place()?;
+            found.check_place(&PROGRAM)?;
             let made = deltas::of_files(&base, only)?;
             found.write(&PROGRAM, stdout, Some((&base, made)))?
         }

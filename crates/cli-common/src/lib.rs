@@ -6,6 +6,7 @@ pub mod complete;
 mod component;
 pub mod failure;
 pub mod manual;
+pub mod output;
 pub mod pages;
 pub mod paint;
 pub mod policy;

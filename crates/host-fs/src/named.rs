@@ -65,6 +65,26 @@ pub fn directory(path: &Path, search: &Search) -> Result<Way, NamedError> {
     Ok(walk.way)
 }
 
+/// Checks the links on the way to a file or directory that is to be made, by the rules of [`open`]. Directories on the way may be
+/// missing.
+///
+/// # Errors
+/// [`NamedError`].
+pub fn check_new(path: &Path, search: &Search) -> Result<(), NamedError> {
+    // Without a slash at the end, after which a link at the end would be followed.
+    let mut found = path.components().as_path();
+    loop {
+        match (FileSlot::of_new(found, search), found.parent()) {
+            (Err(NamedError::Io(error)), Some(parent))
+                if error.kind() == io::ErrorKind::NotFound && parent != Path::new("") =>
+            {
+                found = parent;
+            }
+            (checked, _) => return checked.map(drop),
+        }
+    }
+}
+
 /// The path of a file that a user named, resolved to an open directory and a name in it. Replacing a directory on the
 /// way afterwards has no effect.
 #[derive(Debug)]

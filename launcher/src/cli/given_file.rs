@@ -6,11 +6,11 @@ use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use cli_common::output::link_help;
 use host_fs::OsError;
 use host_fs::named::{self, FileSlot, NamedError};
 use host_fs::upward::Search;
 use host_fs::way::Way;
-use safe_text::shell_word;
 
 use super::error::{Failure, usage};
 
@@ -93,15 +93,10 @@ pub(super) fn unread(what: &str, path: &Path, error: &io::Error) -> Failure {
 /// Returns the error of a refused link, with the path to type instead, or the result of `failed` for an error of the operating
 /// system.
 fn refused(error: NamedError, what: &str, failed: impl FnOnce(io::Error) -> Failure) -> Failure {
-    let message = error.to_string();
+    let help = link_help(&error, what).unwrap_or_default();
     match error {
         NamedError::Io(error) => failed(error),
-        NamedError::Leads { target, .. } => {
-            let target = shell_word(target.as_os_str());
-            let help =
-                format!("a box may have put it there; if you mean that {what}, name it: {target}");
-            usage(&message, &help)
-        }
+        NamedError::Leads { .. } => usage(&error.to_string(), &help),
     }
 }
 

@@ -31,7 +31,7 @@ use super::stages::Stages;
 use super::transfer::destination;
 use super::warnings::Warnings;
 use super::{registries, terminal};
-use crate::cli::stored::PROGRAM;
+use crate::cli::stored::{PROGRAM, check_output};
 use finish::Finish;
 use image::{Image, ImageOptions};
 use inline_cache::{CacheOptions, Source};
@@ -177,7 +177,7 @@ fn attempt(
     };
     request.check_platform().map_err(failed)?;
     let target = Target::new(args, &loaded, image.as_ref().map(|it| (it, &tools.store)))?;
-    target.directory.as_deref().map_or(Ok(()), box_archive::check_output)?;
+    target.directory.as_deref().map_or(Ok(()), check_output)?;
     let stages = Stages::new(args.project.json);
     stages.begin("reading images and files");
     let resolved = resolve(&request, &tools.store).map_err(failed)?;

@@ -9,6 +9,7 @@ use box_contract::{ErrorCode, RemoteName};
 use box_digest::Digest;
 use box_registry::{SentAttachments, send_attachments};
 use box_trust::{BUNDLE_MEDIA_TYPE, PrivateKey, Statement, verify};
+use cli_common::output::check_links;
 use cli_registry::Located;
 use host_fs::FileError;
 use host_fs::own::STORE_RO;
@@ -114,8 +115,9 @@ fn output(options: &SigningOptions) -> Option<String> {
     options.output.as_ref().map(|it| it.display().to_string())
 }
 
-/// Refuses a signature that would be kept nowhere, before a key is read.
+/// Refuses a signature that would be kept nowhere, or where a link of a box leads, before a key is read.
 fn check_destination(subject: &Subject<'_>, options: &SigningOptions) -> Result<(), Failure> {
+    options.output.iter().try_for_each(|it| check_links(&PROGRAM, it))?;
     let has = subject.is_stored || subject.located.is_some();
     if has || options.output.is_some() || options.push.is_some() {
         return Ok(());

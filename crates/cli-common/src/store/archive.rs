@@ -17,6 +17,7 @@ use serde_json::json;
 
 use super::size::after_adding_alone;
 use super::{BoxArgument, CommandFault, Program, StoreOption, cap, stored_boxes};
+use crate::output::check_links;
 use crate::policy::{HostPolicy, check_file};
 
 /// The path that means standard input or output.
@@ -157,10 +158,13 @@ impl Saving<'_> {
     /// Checks that the output does not exist yet, before work that takes long.
     ///
     /// # Errors
-    /// [`CommandFault`] if it exists, or if no file may be there.
-    pub fn check_place(&self) -> Result<(), CommandFault> {
-        let is_stream = self.output == Path::new(STREAM);
-        Ok(if is_stream { Ok(()) } else { box_archive::check_place(&self.output) }?)
+    /// [`CommandFault`] if it exists, if no file may be there, or if a link leads it elsewhere.
+    pub fn check_place(&self, program: &Program) -> Result<(), CommandFault> {
+        if self.output == Path::new(STREAM) {
+            return Ok(());
+        }
+        check_links(program, &self.output)?;
+        Ok(box_archive::check_place(&self.output)?)
     }
 
     /// Writes the boxes. With `since`, the only box is written without what a host that has that older box does not need, with these
@@ -174,6 +178,7 @@ impl Saving<'_> {
         stdout: impl Write,
         since: Option<(&Documents, Vec<Made>)>,
     ) -> Result<Option<String>, CommandFault> {
+        self.check_place(program)?;
         let Self { args, references, output, documents, .. } = &self;
         let names: Vec<_> = references.iter().map(BoxReference::label).collect();
         let names = names.iter().map(Option::as_deref);
