@@ -23,7 +23,7 @@ use crate::session::touch;
 use crate::store::{
     check_new, check_version, directory_mode, file_mode, is_readable, open_existing, write_whole,
 };
-use crate::{KeyHasher, Label, Named, Owner, Publishing, Pulled, Store, StoreError};
+use crate::{KeyHasher, Label, Named, Owner, Publishing, Pulled, Store, StoreError, place};
 
 /// The size limit in bytes of a file in `names/`, `pulled/` or `roots/`. Such a file contains digests, a path or a reference.
 pub(crate) const MAX_RECORD_BYTES: u64 = 16 << 10;
@@ -94,10 +94,11 @@ impl StoredBoxes {
     /// lock is taken, so another process may delete blobs.
     ///
     /// # Errors
-    /// [`StoreError::Shared`] if another user can change the store, [`StoreError::NotAStore`] if the directory is not a store of
+    /// [`StoreError::Shared`] and [`StoreError::Replaceable`] if another user can change or replace the store, [`StoreError::NotAStore`] if the directory is not a store of
     /// this version, and [`StoreError::File`].
     pub fn blobs_of(root: &Path) -> Result<PathBuf, StoreError> {
         check_new(root)?;
+        place::check(root)?;
         check_version(root)?;
         check_private(root)?;
         let blobs = blobs(root);

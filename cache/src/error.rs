@@ -39,6 +39,9 @@ pub enum StoreError {
     /// Another user can change this directory of the store.
     #[error("another user can write to {}, and so change what is built or started from it", .0.display())]
     Shared(PathBuf),
+    /// Another user can change this directory above the store, and so put another store in its place.
+    #[error("another user can replace the store {}, because they can write to {}", root.display(), above.display())]
+    Replaceable { root: PathBuf, above: PathBuf },
     /// The name belongs to another box.
     #[error("the name {name} belongs to {owner}")]
     NameTaken { name: String, owner: Owner },

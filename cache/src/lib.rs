@@ -14,6 +14,7 @@ mod gate;
 mod key;
 mod label;
 mod lock;
+mod place;
 mod publish;
 mod reserve;
 mod session;

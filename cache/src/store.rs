@@ -22,7 +22,7 @@ use crate::error::IoContext;
 use crate::gate::{self, lock_within};
 use crate::lock::Waiting;
 use crate::session::{self, Session};
-use crate::{ActionKey, StoreError, reserve};
+use crate::{ActionKey, StoreError, place, reserve};
 
 /// The mode of a blob, in the store and in a box: read-only.
 pub(crate) const BLOB_MODE: u32 = 0o444;
@@ -80,7 +80,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::NotAStore`] if the directory contains foreign files, [`StoreError::Shared`] if another user can change the
-    /// content, [`StoreError::File`] and [`StoreError::Full`].
+    /// content, [`StoreError::Replaceable`] if another user can change a directory above it, [`StoreError::File`] and [`StoreError::Full`].
     pub fn open(root: &Path) -> Result<Self, StoreError> {
         Self::open_waiting(root, || {})
     }
@@ -99,6 +99,7 @@ impl Store {
 
     fn open_or_create(root: &Path, waiting: Waiting) -> Result<Self, StoreError> {
         check_new(root)?;
+        place::check(root)?;
         make_directories(root)?;
         gate::make(root)?;
         let lock_path = root.join("lock");

@@ -4,7 +4,7 @@ use crate::store::named;
 use box_cache::StoreError;
 use box_contract::ErrorCode::*;
 use box_find::FindError;
-use safe_text::shell_word;
+use safe_text::{shell_path, shell_word};
 
 use super::Explanation;
 use host_fs::own::STORE_RO;
@@ -115,6 +115,15 @@ impl From<&StoreError> for Explanation {
             StoreError::Shared(_) => {
                 (StoreInvalid, "make sure that only you own it and can write to it (chown, chmod go-w)").into()
             }
+            StoreError::Replaceable { above, .. } => (
+                StoreInvalid,
+                format!(
+                    "name a directory with --store that is below directories of yours or root's; or let nobody else write: \
+                     `chmod go-w {}`",
+                    shell_path(above)
+                ),
+            )
+                .into(),
             StoreError::NameTaken { .. } => (
                 NameTaken,
                 "give this box another name with `--name NAME`, write it without one with `-o DIR`, or change `box` in its \

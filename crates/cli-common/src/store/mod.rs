@@ -142,7 +142,10 @@ pub fn stored_boxes(stores: &Stores) -> Result<Option<StoredBoxes>, CommandFault
     let Some(root) = stores.own.as_deref().or(stores.base.as_deref()) else { return Ok(None) };
     match StoredBoxes::open(root) {
         Err(
-            StoreError::NotAStore { .. } | StoreError::NotADirectory(_) | StoreError::Shared(_),
+            StoreError::NotAStore { .. }
+            | StoreError::NotADirectory(_)
+            | StoreError::Shared(_)
+            | StoreError::Replaceable { .. },
         ) => Ok(None),
         boxes => Ok(Some(boxes?.with_base(stores.base()?))),
     }
