@@ -72,6 +72,17 @@ impl StoredBoxes {
         Ok(Self { root: root.to_owned(), base: None, _gate: gate })
     }
 
+    /// Opens the store like [`Self::open`], but waits without end. Calls `waiting` if the wait takes more than a second, as
+    /// [`Store::open_waiting`] does.
+    ///
+    /// # Errors
+    /// The errors of [`Self::blobs_of`].
+    pub fn open_waiting(root: &Path, waiting: impl FnOnce()) -> Result<Self, StoreError> {
+        Self::blobs_of(root)?;
+        let gate = Gate::share_waiting(root, waiting)?;
+        Ok(Self { root: root.to_owned(), base: None, _gate: gate })
+    }
+
     /// Adds the boxes of `base`. If both stores have the same name or reference, this store takes precedence. If `base` is this
     /// store, it is ignored.
     #[must_use]

@@ -16,6 +16,7 @@ use host_fs::read::{Links, open_regular};
 
 use crate::StoreError;
 use crate::error::IoContext;
+use crate::store::UNSEEN;
 
 /// The pause between two attempts to take a lock.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -52,6 +53,33 @@ impl Gate {
         }
         drop(turn);
         Ok(Some(Self { file, _turn: None }))
+    }
+
+    /// Takes the gate shared, if its files exist. Calls `waiting` if this takes longer than [`UNSEEN`], and waits without end: the
+    /// kernel gives the lock to those who wait for it, and not only to those who come at the right moment.
+    pub(crate) fn share_waiting(
+        root: &Path,
+        waiting: impl FnOnce(),
+    ) -> Result<Option<Self>, StoreError> {
+        match Self::share_within(root, UNSEEN) {
+            Err(StoreError::Busy(_)) => {
+                waiting();
+                Self::share(root).map(Some)
+            }
+            taken => taken,
+        }
+    }
+
+    /// Takes the gate exclusively, as [`Self::share_waiting`] takes it shared.
+    pub(crate) fn alone_waiting(root: &Path, waiting: impl FnOnce()) -> Result<Self, StoreError> {
+        match Self::alone_within(root, UNSEEN) {
+            Err(StoreError::Busy(_)) => {}
+            taken => return taken,
+        }
+        waiting();
+        let [file, turn] = open_both(root)?;
+        turn.lock().and_then(|()| file.lock()).context("lock", &root.join(FILES[0]))?;
+        Ok(Self { file, _turn: Some(turn) })
     }
 
     /// Takes the gate exclusively within `time`.
@@ -145,6 +173,29 @@ mod tests {
         assert!(matches!(busy, StoreError::Busy(_)));
         drop(alone);
         assert!(Gate::share_within(root, Duration::ZERO).unwrap().is_some());
+    }
+
+    #[test]
+    fn who_waits_is_told_once_and_gets_the_gate_in_the_end() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        assert!(
+            Gate::share_waiting(root, || unreachable!("nothing to wait for")).unwrap().is_none()
+        );
+        for is_reader in [true, false] {
+            let held = Gate::alone_within(root, LONG).unwrap();
+            let (told, is_told) = std::sync::mpsc::channel();
+            thread::scope(|scope| {
+                let waiting = move || told.send(()).unwrap();
+                scope.spawn(move || match is_reader {
+                    true => assert!(Gate::share_waiting(root, waiting).unwrap().is_some()),
+                    false => drop(Gate::alone_waiting(root, waiting).unwrap()),
+                });
+                is_told.recv().unwrap();
+                drop(held);
+            });
+        }
+        drop(Gate::alone_waiting(root, || unreachable!("nobody holds it")).unwrap());
     }
 
     /// Four threads hold the gate shared. Each one takes it again before it releases it, so that the gate is never free.

@@ -31,6 +31,6 @@ pub use data::DataWriter;
 pub use error::StoreError;
 pub use key::{ActionKey, KeyHasher};
 pub use label::{Label, Named, Owner, Pulled};
-pub use lock::ActionLock;
+pub use lock::{ActionLock, waiting_text};
 pub use session::Publishing;
 pub use store::{Store, is_store, store_above};

@@ -24,6 +24,11 @@ pub struct ActionLock {
     held: Arc<Mutex<HashSet<PathBuf>>>,
 }
 
+/// Returns the text for a command that waits for another process.
+pub fn waiting_text(root: &Path) -> String {
+    format!("waiting for another process that uses the store {}", root.display())
+}
+
 /// Reports once that an open store waits for another process.
 pub(crate) struct Waiting {
     /// Reports that the store waits for another process.

@@ -37,6 +37,7 @@ use box_digest::Digest;
 use crate::boxes::check_private;
 use crate::error::IoContext;
 use crate::gate::Gate;
+use crate::lock::waiting_text;
 use crate::store::{DIRECTORIES, is_store};
 use crate::{Label, StoreError, StoredBoxes};
 pub(crate) use carry::free_gone;
@@ -211,6 +212,8 @@ pub struct BoxSize {
 #[derive(Debug)]
 pub struct Collector {
     root: PathBuf,
+    /// Gets a [`waiting_text`] if another process has the gate for more than a second. The collection then waits without end.
+    note: Option<fn(&str)>,
 }
 
 impl Collector {
@@ -229,7 +232,22 @@ impl Collector {
             }
             check_private(&part)?;
         }
-        Ok(Some(Self { root: root.to_owned() }))
+        Ok(Some(Self { root: root.to_owned(), note: None }))
+    }
+
+    /// Waits for other processes without end, and gives `note` a [`waiting_text`] if that takes more than a second. By default, a
+    /// collection fails after some seconds with [`StoreError::Busy`].
+    #[must_use]
+    pub fn patient(self, note: fn(&str)) -> Self {
+        Self { note: Some(note), ..self }
+    }
+
+    /// Takes the gate of a round.
+    fn gate(&self) -> Result<Gate, StoreError> {
+        match self.note {
+            Some(note) => Gate::alone_waiting(&self.root, || note(&waiting_text(&self.root))),
+            None => Gate::alone_within(&self.root, PATIENCE),
+        }
     }
 
     /// Returns the size of the store's blobs, records and data in bytes. This takes some microseconds for each file.
@@ -283,7 +301,7 @@ impl Collector {
         }
         let mut report: Option<Report> = None;
         loop {
-            let gate = Gate::alone_within(&self.root, PATIENCE)?;
+            let gate = self.gate()?;
             let end = Instant::now() + at_once;
             let scan = self.scan(contents, &mut known)?;
             let plan = plan(&scan, &rules, &gone).ok_or_else(no_roots)?;

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use box_cache::{Base, Held, Pulled, Store, StoreError, StoredBoxes, hold};
+use box_cache::{Base, Held, Pulled, Store, StoreError, StoredBoxes, hold, waiting_text};
 use box_contract::RemoteName;
 use box_contract::image_ref::WITH_PATH;
 use box_contract::remote::PATH_ENDS;
@@ -106,9 +106,21 @@ pub struct Stores {
     pub is_named: bool,
     /// The directory of the host's shared store, if the user names one.
     pub base: Option<PathBuf>,
+    /// Prints a line if a search waits for another process that uses the user's store.
+    pub note: Option<fn(&str)>,
 }
 
 impl Stores {
+    /// Opens the store in the directory `root` for reading. Waits while another process deletes content of it.
+    ///
+    /// # Errors
+    /// The errors of [`StoredBoxes::blobs_of`].
+    pub fn boxes(&self, root: &Path) -> Result<StoredBoxes, StoreError> {
+        StoredBoxes::open_waiting(root, || {
+            self.note.iter().for_each(|note| note(&waiting_text(root)));
+        })
+    }
+
     /// Opens the host's shared store. Returns `None` if the user names none, or if the named directory has none.
     ///
     /// # Errors
@@ -246,7 +258,7 @@ impl BoxReference {
             (Kind::Path(path), _) => return Ok(self.at(path, &stores)),
             (_, own) => own.as_deref().ok_or(FindError::NoStore)?,
         };
-        let boxes = StoredBoxes::open(root)?.with_base(stores.base()?);
+        let boxes = stores.boxes(root)?.with_base(stores.base()?);
         let digest = self.digest_of(&boxes, root);
         let digest = digest.map_err(|error| error.in_store(stores.is_named))?;
         let directory = boxes.directory(&digest);
@@ -260,13 +272,14 @@ impl BoxReference {
         Ok(Found { places, expected, root, unusable: None, _boxes: Some(boxes) })
     }
 
-    /// Returns the digest of the box in the store `root` to which this reference refers.
+    /// Returns the digest of the box in the store `root` to which this reference refers. `note` is that of [`Stores`].
     ///
     /// # Errors
     /// [`FindError::NoName`], [`FindError::NotPulled`], [`FindError::Store`], and [`FindError::OtherBox`] if the user wrote
     /// another digest. [`FindError::NoStore`] for a path, which refers to no box of a store.
-    pub fn digest_in(&self, root: &Path) -> Result<Digest, FindError> {
-        let found = self.digest_of(&StoredBoxes::open(root)?, root)?;
+    pub fn digest_in(&self, root: &Path, note: fn(&str)) -> Result<Digest, FindError> {
+        let stores = Stores { note: Some(note), ..Stores::default() };
+        let found = self.digest_of(&stores.boxes(root)?, root)?;
         match self.pinned.filter(|it| *it != found) {
             Some(expected) => Err(FindError::OtherBox { expected, found }),
             None => Ok(found),

@@ -51,13 +51,14 @@ impl Contents for BoxContents {
     }
 }
 
-/// Removes unused content from the store in the directory `root`. Returns an empty report if there is no store.
+/// Removes unused content from the store in the directory `root`. Returns an empty report if there is no store. Waits
+/// for other processes ([`Collector::patient`]).
 ///
 /// # Errors
 /// The errors of [`Collector::open`] and [`Collector::collect`].
-pub fn collect(root: &Path, rules: &Rules) -> Result<Report, StoreError> {
+pub fn collect(root: &Path, rules: &Rules, note: fn(&str)) -> Result<Report, StoreError> {
     match Collector::open(root)? {
-        Some(collector) => collector.collect(&BoxContents, rules),
+        Some(collector) => collector.patient(note).collect(&BoxContents, rules),
         None => Ok(Report { cap: rules.cap, ..Report::default() }),
     }
 }

@@ -68,8 +68,9 @@ struct Sizes {
 
 pub(crate) fn images(args: &ImagesArgs) -> Result<u8, Failure> {
     let root = args.store.root(&PROGRAM)?;
-    let base = args.store.stores(&PROGRAM).base()?;
-    let boxes = StoredBoxes::open(&root).map_err(FindError::from)?;
+    let stores = args.store.stores(&PROGRAM);
+    let base = stores.base()?;
+    let boxes = stores.boxes(&root).map_err(FindError::from)?;
     let boxes = boxes.with_base(base);
     let mut all = boxes.all().map_err(FindError::from)?;
     all.retain(|it| args.all || it.label.is_some());

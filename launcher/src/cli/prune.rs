@@ -93,7 +93,7 @@ fn ask(word: &OsStr, root: &Path, found: &Report, rules: &mut Rules) -> Result<(
         return Err(usage(message, "name a box as `boxlaunch images --all` does"));
     }
     let listed = "`boxlaunch images --all` lists the boxes of the store";
-    let digest = reference.digest_in(root).map_err(|error| match error {
+    let digest = reference.digest_in(root, PROGRAM.note).map_err(|error| match error {
         FindError::NoName { ref name, .. } if is_cut_digest(name) => error.into(),
         FindError::NotPulled(_) | FindError::NoName { .. } => absent(&error, root, listed),
         error => error.into(),
@@ -185,5 +185,5 @@ pub(super) fn sizes(root: &Path) -> Result<BTreeMap<Digest, box_cache::collect::
 }
 
 fn collect(root: &Path, rules: &Rules) -> Result<Report, Failure> {
-    Ok(box_prune::collect(root, rules).map_err(FindError::from)?)
+    Ok(box_prune::collect(root, rules, PROGRAM.note).map_err(FindError::from)?)
 }

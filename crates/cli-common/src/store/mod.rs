@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Once;
 
 use box_archive::ArchiveError;
-use box_cache::{Store, StoreError, StoredBoxes, is_store};
+use box_cache::{Store, StoreError, StoredBoxes, is_store, waiting_text};
 use box_contract::ErrorCode;
 use box_find::{BoxReference, FindError, Found, Stores};
 use host_fs::own::{self, STORE_RO};
@@ -96,7 +96,8 @@ impl StoreOption {
     /// Returns the stores in which to look for boxes. A missing store is no error, because a box in a directory needs none.
     pub fn stores(&self, program: &Program) -> Stores {
         let is_named = self.store.is_some();
-        Stores { own: self.root(program).ok(), is_named, base: base_store(program) }
+        let note = Some(program.note);
+        Stores { own: self.root(program).ok(), is_named, base: base_store(program), note }
     }
 
     /// Returns `--store DIR ` for another command line, or nothing if the option is absent.
@@ -110,7 +111,7 @@ impl StoreOption {
     /// [`CommandFault`] if the store or the shared read-only store cannot be opened.
     pub fn open(&self, program: &Program) -> Result<Store, CommandFault> {
         let root = self.root(program)?;
-        let text = format!("waiting for another process that uses the store {}", root.display());
+        let text = waiting_text(&root);
         let base = Stores { base: base_store(program), ..Stores::default() }.base()?;
         let note = program.note;
         Ok(Store::open_waiting(&root, move || note(&text))?.with_base(base))
@@ -140,7 +141,7 @@ pub fn base_store(program: &Program) -> Option<PathBuf> {
 /// [`CommandFault`] if a store is of another version, or is in use for too long.
 pub fn stored_boxes(stores: &Stores) -> Result<Option<StoredBoxes>, CommandFault> {
     let Some(root) = stores.own.as_deref().or(stores.base.as_deref()) else { return Ok(None) };
-    match StoredBoxes::open(root) {
+    match stores.boxes(root) {
         Err(
             StoreError::NotAStore { .. }
             | StoreError::NotADirectory(_)

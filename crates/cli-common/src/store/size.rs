@@ -59,7 +59,7 @@ impl PruneArgs {
             dry_run: self.dry_run,
             ..Rules::default()
         };
-        let report = box_prune::collect(&root, &rules)?;
+        let report = box_prune::collect(&root, &rules, program.note)?;
         if !self.json {
             warn(program, box_prune::over(&report, &root, false));
         }
