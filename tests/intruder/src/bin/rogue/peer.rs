@@ -88,6 +88,7 @@ pub(crate) fn question(number: u32, length: usize) -> Question {
         argv: vec!["x".repeat(length)],
         is_cut: false,
         env: Vec::new(),
+        has_input: false,
         user: None,
         workdir: None,
         rule: None,
