@@ -59,7 +59,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
             20,
             "list",
             &beside(
-                "boxlaunch exec -w /tmp -e A=secret asks echo listed",
+                "boxlaunch exec -w /tmp -e A=one -e API_TOKEN=two asks echo listed",
                 "echo listed",
                 "boxlaunch approvals --json asks; boxlaunch deny --json asks",
             ),
@@ -158,9 +158,9 @@ fn the_list_has_what_a_person_needs() {
     for (field, expected) in [("by", "host"), ("workdir", "/tmp"), ("rule", "echo *")] {
         assert_eq!(question[field], expected, "{question}");
     }
-    assert_eq!(question["env"], serde_json::json!(["A=secret"]));
+    assert_eq!(question["env"], serde_json::json!(["A=one", "API_TOKEN=…"]));
     assert!(question["seconds_left"].as_u64().unwrap() <= 90, "{question}");
-    assert!(!lines[0].contains("secret"), "values of variables are not listed");
+    assert!(!lines[0].contains("two"), "the value of a secret is not listed");
     let answer: serde_json::Value = serde_json::from_str(lines[1]).unwrap();
     crate::schema::assert_fits("approval", &answer);
     assert_eq!(answer["answer"], "deny");
