@@ -101,3 +101,31 @@ fn the_tag_of_the_store_moves_only_to_a_permitted_box() {
     printed(&host.next(&[]));
     assert_eq!(host.stored(), first);
 }
+
+/// A box whose service sends a secret to this host.
+fn sending_to(to: &str) -> TestBox {
+    let mut sending = config();
+    sending.plan.network.mode = NetworkMode::CapOnly;
+    let service = format!(
+        r#"[{{"name":"model","to":"https://{to}","component":"agent","timeout-ms":1000,
+            "headers":[{{"name":"x-key","secret":"KEY"}}]}}]"#
+    );
+    sending.plan.services = serde_json::from_str(&service).unwrap();
+    sending.plan.secrets =
+        serde_json::from_str(r#"[{"name":"KEY","scope":"agent","delivery":"host"}]"#).unwrap();
+    TestBox::new(&sending)
+}
+
+#[test]
+fn nothing_accepts_that_a_secret_of_a_service_goes_elsewhere() {
+    let host = Host::new();
+    let first = host.push(&sending_to("a.example"));
+    printed(&host.next(&[]));
+    host.push(&sending_to("b.example"));
+    let refused = host.next(&["--accept"]);
+    let text = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(6), "{text}");
+    assert!(text.contains("KEY sent to b.example:443"), "{text}");
+    assert!(text.contains("`boxlaunch pull "), "{text}");
+    assert_eq!(host.stored(), first);
+}

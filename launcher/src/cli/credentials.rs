@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use box_contract::{CredentialPlan, ErrorCode, RunPlan, SecretDelivery, ServicePlan};
-use boxlaunch::boxes::Record;
 use egress_rules::with_port;
 use safe_text::shown;
 
@@ -13,15 +12,17 @@ use super::error::Failure;
 type Way = [String; 4];
 
 /// Refuses a box to which the secrets of the old box's services would go by another way: to another host, in another header, or into
-/// the box itself.
-pub(super) fn check(old: &Record, new: &RunPlan) -> Result<(), Failure> {
-    let Some((secret, way)) = other_way(&old.services, new) else { return Ok(()) };
+/// the box itself. `help` is what the user of the box `name` can do.
+pub(super) fn check(
+    (name, old): (&str, &[ServicePlan]),
+    new: &RunPlan,
+    help: &str,
+) -> Result<(), Failure> {
+    let Some((secret, way)) = other_way(old, new) else { return Ok(()) };
     let message = format!(
-        "{} was not updated: the new box has the secret {secret} sent {way}, and the old one has not",
-        old.name
+        "{name} was not updated: the new box has the secret {secret} sent {way}, and the old one has not"
     );
-    let help = "if that is right, stop the box, and start the new one with its options: `boxlaunch run --replace`";
-    Err(Failure::new((ErrorCode::NotUpdated, help), shown(&message)))
+    Err(Failure::new((ErrorCode::NotUpdated, help.to_owned()), shown(&message)))
 }
 
 /// Returns the first secret of the old services that goes by another way, and that way.

@@ -87,6 +87,9 @@ Examples:
   boxlaunch update hello registry.example.com/hello:2 --json
   boxlaunch update --accept hello ./hello.box";
 
+/// The help if a secret would go by another way.
+const OTHER_WAY: &str = "if that is right, stop the box, and start the new one with its options: `boxlaunch run --replace`";
+
 /// How an update ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
@@ -161,7 +164,7 @@ pub(crate) fn update(args: &UpdateArgs) -> Result<u8, Failure> {
     if !args.retry && boxes.refused(&args.name) == Some(to) {
         return Err(not_retried(&args.name, to));
     }
-    credentials::check(&old, opened.plan())?;
+    credentials::check((&old.name, &old.services), opened.plan(), OTHER_WAY)?;
     candidate.check(plan_before(args, &old).as_ref())?;
     let has_writable = run::check(&run, &opened)?.iter().any(|it| it.is_writable());
     candidate.move_reference()?;

@@ -12,6 +12,7 @@ use cli_common::store::{CommandFault, stored_boxes};
 use safe_text::{shell_word, shown};
 
 use super::super::consent::Differences;
+use super::super::credentials;
 use super::super::error::Failure;
 use super::super::pull::{self, PullPolicy};
 use super::super::repeat::{box_of, exactly};
@@ -149,6 +150,8 @@ impl UpdateArgs {
         words.extend(is_pulled.then(|| "--pull always".to_owned()));
         let store = self.subject.store.store.as_ref();
         words.extend(store.map(|it| format!("--store {}", shell_word(it))));
+        let config = self.registries.registry_config.as_ref();
+        words.extend(config.map(|it| format!("--registry-config {}", shell_word(it))));
         words.extend([format!("--accept={to}"), self.name.clone()]);
         words.push(shell_word(self.subject.word()));
         words.join(" ")
@@ -169,6 +172,11 @@ impl UpdateArgs {
         let new = Candidate { args: self, opened: &opened, aside, is_service: true };
         // The first box under a reference is that of whoever wrote the reference, as for a first start.
         if let Some(before) = before {
+            let tag = shell_word(self.subject.word());
+            let help = format!(
+                "if that is right, `boxlaunch pull {tag}` gives it to the service at its next start"
+            );
+            credentials::check((&self.name, &before.services), opened.plan(), &help)?;
             new.check(Some(&before))?;
         }
         new.move_reference()?;

@@ -9,9 +9,9 @@ use serde::Serialize;
 
 use super::Permission;
 use crate::capabilities::CAPABILITIES;
-use crate::plan::NetworkMode;
 use crate::{
-    Access, Capabilities, ComponentName, ComponentPlan, Namespaces, RunPlan, SystemDirectories,
+    Access, Capabilities, ComponentName, ComponentPlan, Namespaces, NetworkMode, NetworkPlan,
+    RunPlan, SystemDirectories,
 };
 
 /// A permission in which two boxes differ.
@@ -119,7 +119,7 @@ fn effect(field: &str, plans: [&RunPlan; 2], has_a: bool, has_b: bool) -> Effect
     let presence = Effect::of(has_a.cmp(&has_b));
     let of_share = field.strip_prefix("share ").and_then(|name| share(name, plans));
     match field {
-        "network" => network(plans.map(|it| it.network.mode)),
+        "network" => network(plans.map(|it| &it.network)),
         // Another host in the list is a new one, whichever host it replaces.
         "network allow" if has_b => Effect::More,
         "network deny" if has_a => Effect::More,
@@ -139,14 +139,18 @@ fn effect(field: &str, plans: [&RunPlan; 2], has_a: bool, has_b: bool) -> Effect
     }
 }
 
-fn network(modes: [NetworkMode; 2]) -> Effect {
-    let [a, b] = modes.map(|mode| match mode {
+/// Returns the effect of a change of the mode, or of whether a filtered network has hosts at all. Each host has its own permission.
+fn network(plans: [&NetworkPlan; 2]) -> Effect {
+    let rank = |plan: &NetworkPlan| match plan.mode {
         NetworkMode::None => 0,
         // The hosts of one of these are not the hosts of the other.
         NetworkMode::Filtered | NetworkMode::CapOnly => 1,
         NetworkMode::Shared => 2,
-    });
-    Effect::of(a.cmp(&b))
+    };
+    let [a, b] = plans;
+    let order = rank(a).cmp(&rank(b));
+    let hosts = || (!a.allow.is_empty()).cmp(&!b.allow.is_empty());
+    Effect::of(if a.mode == b.mode { hosts() } else { order })
 }
 
 /// Returns the effect of a change of a share that both boxes have.
@@ -238,6 +242,20 @@ mod tests {
         }
         assert_eq!(effect("agent capabilities"), Effect::More);
         assert_eq!(lines(&a, &a), [""; 0]);
+    }
+
+    #[test]
+    fn a_network_that_loses_its_last_host_allows_less() {
+        let of = |network: &str| grown(&format!(r#"{{"network": {network}}}"#));
+        let some = of(r#"{"mode": "filtered", "allow": [{"peer": "a.example"}]}"#);
+        let none = of(r#"{"mode": "filtered"}"#);
+        let effects = |a: &RunPlan, b: &RunPlan| -> Vec<_> {
+            a.permission_changes(b).iter().map(|it| it.effect).collect()
+        };
+        assert_eq!(effects(&some, &none), [Effect::Less; 2]);
+        assert_eq!(effects(&none, &some), [Effect::More; 2]);
+        let services = of(r#"{"mode": "cap-only"}"#);
+        assert_eq!(effects(&none, &services), [Effect::Other]);
     }
 
     #[test]
