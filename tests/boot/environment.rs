@@ -53,10 +53,11 @@ boxlaunch inspect --json page-4a05 | grep -o '"project":"[^"]*"'; boxlaunch run 
 boxlaunch up -q --forget --box /netted -p 8083:80; boxlaunch port . | grep of
 boxlaunch rm -f --all-data; ls; boxlaunch volume ls; boxlaunch ps -a -n; ls /home/me/.local/state/boxbuild/projects
 "#;
-/// A project's Boxfile declares its box. A Boxfile that has changed is neither built nor started before the user permits it.
+/// A project's Boxfile declares its box. If it, or one that it extends, has changed, it is neither built nor started before
+/// the user permits it.
 const BOXFILE: &str = r#"
-export BOXBUILD_INIT=/box-init BOXBUILD_KERNEL=/kernel; cp /project.boxfile Boxfile; echo one >motd; echo two >other; which() { boxlaunch exec --in agent . -- sh -c 'echo $WHICH'; }
-boxlaunch up -q; which; sed -i 's/first/second/' Boxfile; boxlaunch up 2>&1 | sed 's/  */ /g'; boxlaunch restart -q; which; echo >>Boxfile
+export BOXBUILD_INIT=/box-init BOXBUILD_KERNEL=/kernel; cp /project.boxfile Boxfile; echo >base.Boxfile; echo one >motd; echo two >other; which() { boxlaunch exec --in agent . -- sh -c 'echo $WHICH'; }
+boxlaunch up -q; which; sed -i 's/first/second/' Boxfile; boxlaunch up 2>&1 | sed 's/  */ /g'; boxlaunch restart -q; which; echo >>base.Boxfile
 boxlaunch down; boxlaunch up; boxlaunch up -q --accept; which; ls
 boxlaunch exec --in agent -u 0 . -- sh -c 'echo own >/etc/motd; rm /etc/other; echo kept >/data/x; sync'; echo three >motd; echo four >other; boxlaunch down; boxlaunch up 2>&1 | grep hide; which; boxlaunch exec --in agent . cat /etc/motd
 boxlaunch reset; boxlaunch exec --in agent . cat /etc/motd /etc/other /data/x; boxlaunch rm -f --all-data page-4a05
@@ -84,7 +85,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         "    env WHICH=\"first\"\n    file \"motd\" to=\"/etc/motd\"\n    file \"other\" to=\"/etc/other\"\n    health",
         1,
     );
-    let own = own + "volume \"data\" guest=\"/data\"\n";
+    let own = "extends \"base.Boxfile\"\n".to_owned() + &own + "volume \"data\" guest=\"/data\"\n";
     fs::write(at("own"), own).unwrap();
     let host = with_program(host, &tools.programs.boxbuild, "/bin/boxbuild").unwrap();
     let host = host.file(at("own"), "/project.boxfile").disk(at("images"), "/images");

@@ -68,6 +68,13 @@ pub enum ImageRef {
 impl ImageRef {
     /// The prefixes of the full forms. A reference without a prefix is a Docker name.
     pub const PREFIXES: [&str; 4] = [OCI, OCI_ARCHIVE, DOCKER_ARCHIVE, REGISTRY];
+    /// Those of the full forms whose image is in a file or directory of this host.
+    pub const LOCAL_PREFIXES: [&str; 3] = [OCI, OCI_ARCHIVE, DOCKER_ARCHIVE];
+
+    /// Returns whether the image is in a registry, and not in a file or directory of this host.
+    pub const fn is_in_registry(&self) -> bool {
+        matches!(self, Self::Registry { .. })
+    }
 }
 
 /// Writes the reference in its full form, so that two spellings of the same reference are equal.

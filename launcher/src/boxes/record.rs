@@ -135,7 +135,8 @@ pub struct Record {
     /// The directory of the project whose environment the box is: `boxlaunch up` has started it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<PathBuf>,
-    /// The SHA-256 of the project's Boxfile, if that declares the box, as a user has permitted it.
+    /// The digest of the declaration, as a user has permitted it, if the project's Boxfile declares the box: the Boxfile and what it
+    /// names that decides about the box's rights.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boxfile: Option<Digest>,
     /// The box that this one has replaced.

@@ -6,7 +6,7 @@
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use box_contract::ErrorCode;
 use box_digest::Digest;
@@ -77,44 +77,79 @@ fn build(image: &str, args: &RunArgs) -> Result<Result<Digest, u8>, Failure> {
         Some(PullPolicy::Missing) | None => None,
     };
     build.args(pull).args(args.json.then_some("--json")).args(is_quiet().then_some("--quiet"));
-    built(build, (&args.subject.store, &args.registries))
+    printed(build, (&args.subject.store, &args.registries), "box")
 }
 
-/// Builds the box of a Boxfile, without a name and a directory. Returns its digest, or the exit code of boxbuild.
-///
-/// With `checkout`, the files of the box are from that directory alone.
-pub(super) fn build_boxfile(
-    (boxfile, checkout): (&Path, Option<&Path>),
-    (store, registries): (&StoreOption, &RegistryOptions),
-    as_json: bool,
-) -> Result<Result<Digest, u8>, Failure> {
-    let help = "install boxbuild, which builds the Boxfile of a project; or name a box: `boxlaunch up --box BOX`";
-    let mut build = Command::new(builder(help)?);
-    build.args(["build", "--for-start"]).arg("--file").arg(boxfile);
-    if let Some(checkout) = checkout {
-        build.arg("--checkout").arg(checkout);
+/// A Boxfile of which boxbuild makes a box.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BoxfileSource<'a> {
+    pub(super) path: &'a Path,
+    /// The only directory from which the box gets files. `None` for the checkout of the Boxfile.
+    pub(super) checkout: Option<&'a Path>,
+    pub(super) store: &'a StoreOption,
+    pub(super) registries: &'a RegistryOptions,
+    /// Whether errors are JSON on standard output.
+    pub(super) as_json: bool,
+}
+
+impl BoxfileSource<'_> {
+    /// Builds the box, without a name and a directory. Returns its digest, or the exit code of boxbuild. With `declared`, a Boxfile
+    /// whose [declaration](Self::declaration) is another one is refused.
+    pub(super) fn build(self, declared: Option<Digest>) -> Result<Result<Digest, u8>, Failure> {
+        let mut build = self.command()?;
+        build.args(declared.map(|it| format!("--expect-declared={it}")));
+        printed(build, (self.store, self.registries), "box")
     }
-    build.args(as_json.then_some("--json")).args(is_quiet().then_some("--quiet"));
-    built(build, (store, registries))
+
+    /// Returns the digest of all that decides what the box gets from outside of its checkout, and with which rights: the Boxfile,
+    /// those that it extends, the pins of the lock, and the kernel. Or the exit code of boxbuild.
+    pub(super) fn declaration(self) -> Result<Result<Digest, u8>, Failure> {
+        let mut build = self.command()?;
+        build.arg("--declared");
+        printed(build, (self.store, self.registries), "declared")
+    }
+
+    /// Returns the [declaration](Self::declaration), or `None` if it cannot be read. Prints nothing.
+    pub(super) fn declaration_if_any(self) -> Option<Digest> {
+        let output = self.command().ok()?.arg("--declared").stdin(Stdio::null()).output().ok()?;
+        digest_in(&output.stdout, "declared")
+    }
+
+    fn command(self) -> Result<Command, Failure> {
+        let help = "install boxbuild, which builds the Boxfile of a project; or name a box: `boxlaunch up --box BOX`";
+        let mut build = Command::new(builder(help)?);
+        build.args(["build", "--for-start"]).arg("--file").arg(self.path);
+        if let Some(checkout) = self.checkout {
+            build.arg("--checkout").arg(checkout);
+        }
+        build.args(self.as_json.then_some("--json")).args(is_quiet().then_some("--quiet"));
+        Ok(build)
+    }
 }
 
-/// Runs a command of boxbuild that builds a box, and returns its digest, or the exit code.
-fn built(
+/// Runs a command of boxbuild, and returns the digest that it prints, with `--json` in this field, or its exit code.
+fn printed(
     build: Command,
     given: (&StoreOption, &RegistryOptions),
+    field: &str,
 ) -> Result<Result<Digest, u8>, Failure> {
     let output = match helper(build, given, "the process that builds the box")? {
         Ok(output) => output,
         Err(code) => return Ok(Err(code)),
     };
-    let text = String::from_utf8_lossy(&output);
-    let report: Option<serde_json::Value> = serde_json::from_str(&text).ok();
-    let word = report.as_ref().and_then(|it| it["box"].as_str()).unwrap_or(text.trim());
-    let digest = word.parse().map_err(|_| {
+    let digest = digest_in(&output, field).ok_or_else(|| {
         let help = "install boxbuild and boxlaunch of the same version";
         Failure::new((ErrorCode::Internal, help), "boxbuild has printed no digest of a box")
     })?;
     Ok(Ok(digest))
+}
+
+/// Returns the digest that boxbuild has printed, as text or as a field of JSON.
+fn digest_in(output: &[u8], field: &str) -> Option<Digest> {
+    let text = String::from_utf8_lossy(output);
+    let report: Option<serde_json::Value> = serde_json::from_str(&text).ok();
+    let word = report.as_ref().and_then(|it| it[field].as_str()).unwrap_or(text.trim());
+    word.parse().ok()
 }
 
 /// Returns the boxbuild to start. `help` is for a host without one.

@@ -1,6 +1,7 @@
 //! Tests of `Boxfile.lock`: what it pins, when it changes, and when it is refused.
 
 mod damaged;
+mod declaration;
 mod locked;
 mod places;
 mod platforms;

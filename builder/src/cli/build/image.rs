@@ -67,7 +67,7 @@ impl Image {
     /// Returns the pins of the last build. `None` if there was none, or if they do not apply: an image of this host is looked at
     /// each time.
     pub(super) fn pins(&self, store: &Store) -> Result<Option<Lock>, Failure> {
-        if self.is_pulled || !matches!(self.reference, ImageRef::Registry { .. }) {
+        if self.is_pulled || !self.reference.is_in_registry() {
             return Ok(None);
         }
         let history = History::read(store, Path::new(&self.reference.to_string()), None)?;

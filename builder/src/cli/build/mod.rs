@@ -1,5 +1,6 @@
 //! `boxbuild build`: builds a box from a Boxfile.
 
+mod declaration;
 mod finish;
 mod image;
 mod inline_cache;
@@ -32,6 +33,7 @@ use super::transfer::destination;
 use super::warnings::Warnings;
 use super::{registries, terminal};
 use crate::cli::stored::{PROGRAM, check_output};
+use declaration::DeclarationOptions;
 use finish::Finish;
 use image::{Image, ImageOptions};
 use inline_cache::{CacheOptions, Source};
@@ -76,6 +78,8 @@ pub(crate) struct Args {
     platform: Option<Platform>,
     #[command(flatten)]
     locked: LockedOption,
+    #[command(flatten)]
+    declaration: DeclarationOptions,
     #[command(flatten)]
     cache: CacheOptions,
     #[command(flatten)]
@@ -156,6 +160,10 @@ fn attempt(
         Some(_) => None,
         None => Some(loaded.lock_file(&args.inputs).map_err(|error| locked.blame(error.into()))?),
     };
+    let pinned = lock_file.as_ref().and_then(|it| it.lock.as_ref());
+    if args.declaration.answer(&loaded, pinned, args.project.json)? {
+        return Ok(());
+    }
     let command = lock_command(&args.project, &args.inputs);
     let fixed = lock_file.as_ref().filter(|_| locked.locked);
     let fixed = fixed.map(|file| Fixed { file, option: "--locked", command: &command });

@@ -193,7 +193,7 @@ fn inspect(component: ComponentName, reference: &str, args: &Args) -> Result<Fou
 /// Opens the image of a reference, and returns its process configuration.
 fn open_named(reference: &str, args: &Args) -> Result<Config, Failure> {
     let parsed = named(reference)?;
-    if !matches!(parsed, ImageRef::Registry { .. }) {
+    if !parsed.is_in_registry() {
         return Ok(open(&parsed, None)?);
     }
     let store = args.store.open(&PROGRAM)?;
@@ -209,7 +209,7 @@ pub(super) fn named(reference: &str) -> Result<ImageRef, Failure> {
         return Err(Cause::IsBox(path.to_owned()).into());
     }
     let parsed = parse(reference).map_err(|failure| misnamed(reference).unwrap_or(failure))?;
-    let is_registry = matches!(parsed, ImageRef::Registry { .. });
+    let is_registry = parsed.is_in_registry();
     match is_registry.then(|| misnamed(reference).or_else(|| no_registry(reference))).flatten() {
         Some(failure) => Err(failure),
         None => Ok(parsed),

@@ -25,7 +25,7 @@ use checkout::{BOXFILES, is_boxfile_name};
 use cli_common::store::{BoxArgument, StoreOption};
 use cli_registry::RegistryOptions;
 use host_fs::OsError;
-use host_fs::read::{Links, read_file};
+use host_fs::read::{Links, open_regular};
 use host_fs::trust::Trusted;
 use nix::unistd::{Uid, User, getuid};
 use safe_text::{shell_word, shown};
@@ -34,21 +34,19 @@ use vmm::signals::StopSignals;
 
 use super::consent::Differences;
 use super::error::{Failure, usage};
+use super::image::BoxfileSource;
 use super::list::publish;
 use super::repeat::{self, box_of};
 use super::run::{GivenOptions, PublishOption, RunArgs};
 use super::start::check_with;
 use super::terminal::{is_quiet, json_line, notice, print};
-use super::{detach, image, paths, pull};
+use super::{detach, paths, pull};
 
 pub(super) use here::{names_of, record_at, record_or_tip};
 pub(super) use identity::{GITCONFIG, gitconfig};
 pub(super) use left::Environment;
 pub(super) use removal::{check_kept, remove_data};
 pub(super) use reset::{DownArgs, ResetArgs, down, reset};
-
-/// The greatest size of a Boxfile that is compared, in bytes.
-const MAX_BOXFILE: u64 = 16 << 20;
 
 /// Starts the environment of a project: a box that has the project's directory, writable and at the same path.
 ///
@@ -193,6 +191,18 @@ pub(super) fn help(error: &ProjectError) -> &'static str {
     }
 }
 
+/// The box of an environment, before it is on this host.
+enum Named {
+    /// The project's Boxfile declares it.
+    Own {
+        path: PathBuf,
+        /// The declaration that a user has permitted. `None` for any.
+        declared: Option<Digest>,
+    },
+    /// A user has named it: a box, or another Boxfile.
+    Given(PathBuf),
+}
+
 /// A start of the environment of a project.
 struct Up<'a> {
     args: &'a UpArgs,
@@ -230,9 +240,9 @@ impl Up<'_> {
     /// Starts an environment that does not exist yet.
     fn first(&self) -> Result<u8, Failure> {
         self.check_around()?;
-        let (named, boxfile) = self.first_box()?;
-        match self.found(&named, boxfile.is_some())? {
-            Ok(found) => {
+        let named = self.first_box()?;
+        match self.found(&named)? {
+            Ok((found, boxfile)) => {
                 self.check_snapshot(&found)?;
                 self.environment().first(self.args.accept)?;
                 let code = self.start(self.command(&found.subject, boxfile))?;
@@ -245,13 +255,13 @@ impl Up<'_> {
         }
     }
 
-    /// Returns the box of a first start, and the digest of the project's Boxfile if that declares the box.
-    fn first_box(&self) -> Result<(PathBuf, Option<Digest>), Failure> {
+    /// Returns the box of a first start.
+    fn first_box(&self) -> Result<Named, Failure> {
         if let Some(subject) = &self.args.subject {
-            return Ok((subject.clone(), None));
+            return Ok(Named::Given(subject.clone()));
         }
-        if let Some((path, digest)) = self.own_boxfile()? {
-            return Ok((path, Some(digest)));
+        if let Some(path) = self.own_boxfile()? {
+            return Ok(Named::Own { path, declared: None });
         }
         let default = config::default_box()?.ok_or_else(|| self.no_box())?;
         if let Some(path) = config::path().filter(|_| !is_quiet()) {
@@ -259,7 +269,7 @@ impl Up<'_> {
             let line = shown(&format!("boxlaunch: the box is {subject}, from {path}"));
             notice(&format!("{line}\n"));
         }
-        Ok((default, None))
+        Ok(Named::Given(default))
     }
 
     /// Returns the error of a project without a box.
@@ -313,13 +323,13 @@ impl Up<'_> {
     fn again(&self, record: &Record) -> Result<u8, Failure> {
         self.check_given(record)?;
         let alone = self.boxes.updating(&self.name)?;
-        let (named, boxfile) = self.next_box(record)?;
-        let found = match named {
-            Some(named) => match self.found(&named, boxfile.is_some())? {
+        let (found, boxfile) = match self.next_box(record)? {
+            Ok(Some(named)) => match self.found(&named)? {
                 Ok(found) => found,
                 Err(code) => return Ok(code),
             },
-            None => box_of(record, &self.args.store)?,
+            Ok(None) => (box_of(record, &self.args.store)?, None),
+            Err(code) => return Ok(code),
         };
         self.check_snapshot(&found)?;
         let mut start = if self.args.forget {
@@ -361,24 +371,31 @@ impl Up<'_> {
         Environment { state: self.state, name: &self.name, project: self.project.path() }
     }
 
-    /// Returns the next box of an environment, and the digest of the project's Boxfile if that declares it. `None` for the box that it
-    /// had. A Boxfile that has changed since a user has permitted it may ask for what only the user can read, such as another image,
-    /// so it is not even built.
-    fn next_box(&self, record: &Record) -> Result<(Option<PathBuf>, Option<Digest>), Failure> {
-        if self.args.subject.is_some() {
-            return Ok((self.args.subject.clone(), None));
+    /// Returns the next box of an environment, or the exit code of boxbuild. `None` for the box that it had. A declaration that has
+    /// changed since a user has permitted it may ask for what only the user can read, such as another image, so it is not even
+    /// built.
+    fn next_box(&self, record: &Record) -> Result<Result<Option<Named>, u8>, Failure> {
+        if let Some(subject) = &self.args.subject {
+            return Ok(Ok(Some(Named::Given(subject.clone()))));
         }
         let own = self.own_boxfile()?.filter(|_| record.boxfile.is_some());
-        let Some((path, digest)) = own else { return Ok((None, None)) };
-        if record.boxfile != Some(digest) && !self.args.accept && !self.args.forget {
+        let Some(path) = own else { return Ok(Ok(None)) };
+        if self.args.accept || self.args.forget {
+            return Ok(Ok(Some(Named::Own { path, declared: None })));
+        }
+        let declared = match self.own(&path).declaration()? {
+            Ok(declared) => Some(declared),
+            Err(code) => return Ok(Err(code)),
+        };
+        if record.boxfile != declared {
             let message = format!(
-                "{} has changed since you permitted it; a box can write to it, too",
+                "{} has changed since you permitted it, or a Boxfile that it extends, a pin of its lock, or its kernel; a box can write to these, too",
                 path.display()
             );
             let help = "look at the change, for example with `git diff`; `boxlaunch up --accept` permits it";
             return Err(Failure::new((ErrorCode::Usage, help), shown(&message)));
         }
-        Ok((Some(path), Some(digest)))
+        Ok(Ok(Some(Named::Own { path, declared })))
     }
 
     /// Returns to an environment that runs.
@@ -396,7 +413,8 @@ impl Up<'_> {
             return Err(usage(&message, help));
         }
         let own = self.own_boxfile()?.filter(|_| record.boxfile.is_some());
-        if own.is_some_and(|it| record.boxfile != Some(it.1)) && !is_quiet() {
+        let now = own.filter(|_| !is_quiet()).and_then(|it| self.own(&it).declaration_if_any());
+        if now.is_some_and(|it| record.boxfile != Some(it)) {
             notice(CHANGED);
         }
         if let Some(new) = new.filter(|it| !it.is_empty()) {
@@ -460,31 +478,60 @@ impl Up<'_> {
         Err(Failure::new((ErrorCode::Usage, help), message))
     }
 
-    /// Returns the project's Boxfile and its digest. `None` if there is none. A link could lead to another project's.
-    fn own_boxfile(&self) -> Result<Option<(PathBuf, Digest)>, Failure> {
+    /// Returns the project's Boxfile. `None` if there is none. A link could lead to another project's.
+    fn own_boxfile(&self) -> Result<Option<PathBuf>, Failure> {
         let at = |it: &str| self.project.path().join(it);
         let Some(path) = BOXFILES.map(at).into_iter().find(|it| it.symlink_metadata().is_ok())
         else {
             return Ok(None);
         };
-        let text = read_file(&path, Links::Refuse, MAX_BOXFILE);
-        let text = text.map_err(|error| OsError::file("read", &path)(error.into()))?;
-        Ok(Some((path, Digest::of(&text))))
+        let opened = open_regular(&path, Links::Refuse);
+        opened.map_err(|error| OsError::file("read", &path)(error.into()))?;
+        Ok(Some(path))
     }
 
-    /// Finds a box, or builds that of a Boxfile, and brings it to this host. `is_own` is whether it is the Boxfile of the project, to
-    /// which the box can write. Returns an exit code if boxbuild or the pull has failed.
-    fn found(&self, named: &Path, is_own: bool) -> Result<Result<repeat::Found, u8>, Failure> {
-        let (store, registries) = (&self.args.store, &self.args.registries);
-        let reference = if is_boxfile(named) {
-            let checkout = is_own.then(|| self.project.path());
-            match image::build_boxfile((named, checkout), (store, registries), self.args.json)? {
-                Ok(digest) => digest.to_string().into(),
+    /// Returns the project's Boxfile for boxbuild. The box could write to it, so it gets no file from outside of the project.
+    fn own<'b>(&'b self, path: &'b Path) -> BoxfileSource<'b> {
+        BoxfileSource { checkout: Some(self.project.path()), ..self.boxfile(path) }
+    }
+
+    fn boxfile<'b>(&'b self, path: &'b Path) -> BoxfileSource<'b> {
+        let UpArgs { store, registries, json, .. } = self.args;
+        BoxfileSource { path, checkout: None, store, registries, as_json: *json }
+    }
+
+    /// Finds a box, or builds that of a Boxfile, and brings it to this host. Also returns the declaration of the project's Boxfile
+    /// after the build, which may have written the lock. Returns an exit code if boxbuild or the pull has failed.
+    fn found(&self, named: &Named) -> Result<Result<(repeat::Found, Option<Digest>), u8>, Failure> {
+        let (reference, declared) = match named {
+            Named::Own { path, declared } => match self.built(path, *declared)? {
+                Ok((digest, declared)) => (digest.to_string().into(), Some(declared)),
                 Err(code) => return Ok(Err(code)),
-            }
-        } else {
-            named.to_owned()
+            },
+            Named::Given(path) if is_boxfile(path) => match self.boxfile(path).build(None)? {
+                Ok(digest) => (digest.to_string().into(), None),
+                Err(code) => return Ok(Err(code)),
+            },
+            Named::Given(reference) => (reference.clone(), None),
         };
+        Ok(self.brought(reference)?.map(|found| (found, declared)))
+    }
+
+    /// Builds the project's Boxfile. Returns the digest of the box, and that of the declaration after the build.
+    fn built(
+        &self,
+        path: &Path,
+        declared: Option<Digest>,
+    ) -> Result<Result<(Digest, Digest), u8>, Failure> {
+        match self.own(path).build(declared)? {
+            Ok(digest) => Ok(self.own(path).declaration()?.map(|declared| (digest, declared))),
+            Err(code) => Ok(Err(code)),
+        }
+    }
+
+    /// Brings a box to this host. Returns the exit code of a failed pull.
+    fn brought(&self, reference: PathBuf) -> Result<Result<repeat::Found, u8>, Failure> {
+        let (store, registries) = (&self.args.store, &self.args.registries);
         let run = RunArgs {
             subject: BoxArgument { reference, store: store.clone() },
             registries: registries.clone(),

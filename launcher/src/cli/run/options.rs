@@ -109,7 +109,7 @@ pub(crate) struct RunArgs {
     /// The directory of the project whose environment the box is.
     #[arg(long, hide = true, requires_all = ["detach", "name"], value_name = "DIR")]
     pub(in crate::cli) project: Option<PathBuf>,
-    /// The SHA-256 of the project's Boxfile.
+    /// The digest of the declaration by the project's Boxfile.
     #[arg(long, hide = true, requires = "project", value_name = "DIGEST")]
     pub(in crate::cli) boxfile: Option<Digest>,
     /// Begin the disk of the box as a copy of this snapshot.
