@@ -579,3 +579,60 @@ fn a_tag_that_moved_to_an_unsigned_box_gives_nothing() {
     let verified = host.boxlaunch("user", &["verify", &reference]);
     assert!(printed(&verified).0.contains(&host.digest.to_string()));
 }
+
+/// A box of this name whose command has this word, so that it has its own digest.
+fn version(word: &str) -> TestBox {
+    let mut changed = config();
+    changed.plan.agent.argv.push(word.to_owned());
+    TestBox::new(&changed)
+}
+
+#[test]
+fn a_tag_moves_back_to_no_older_release() {
+    let host = Host::new(Rules::default());
+    host.policy(&format!("{SIGNED}refuse-older = true\n"));
+    fs::write(host.path("acme.key"), host.key.to_pem().as_bytes()).unwrap();
+    let tag = host.reference("acme/hello:stable");
+    let [two, one, unnumbered, three] = ["2", "1", "", "3"].map(|release| {
+        let made = version(release);
+        let path = made.path().to_str().unwrap().to_owned();
+        let signed = host.reference(&format!("acme/hello:r{release}"));
+        printed(&host.boxbuild("pusher", &["push", &path, &signed]));
+        let signed = format!("{signed}@{}", OpenBox::open(made.path()).unwrap().digest);
+        let number = format!("--release={release}");
+        let number = Some(number.as_str()).filter(|_| !release.is_empty());
+        // A signature without a number, beside the other one, changes nothing.
+        printed(&host.boxbuild("pusher", &["sign", &signed, "--key", "acme.key"]));
+        let numbered = ["sign", &signed, "--key", "acme.key"].into_iter().chain(number);
+        printed(&host.boxbuild("pusher", &numbered.collect::<Vec<_>>()));
+        (made, path)
+    });
+    let moved = |(made, path): &(TestBox, String)| {
+        printed(&host.boxbuild("pusher", &["push", path, &tag]));
+        OpenBox::open(made.path()).unwrap().digest
+    };
+    let pull = |name: &str| host.boxlaunch("store", &["pull", name]);
+    let stored = || {
+        let store = Store::open(&host.path("store")).unwrap();
+        store.pulled(&tag).unwrap().unwrap().digest
+    };
+    let second = moved(&two);
+    printed(&pull(&tag));
+    for (older, what) in [(&one, "it is release 1"), (&unnumbered, "it has no number of a release")]
+    {
+        let digest = moved(older);
+        let refused = pull(&tag);
+        let text = String::from_utf8(refused.stderr).unwrap();
+        assert_eq!(refused.status.code(), Some(1), "{text}");
+        assert!(text.contains(what) && text.contains("is release 2, and "), "{text}");
+        assert_eq!(stored(), second);
+        // Whoever names the digest wants this box.
+        printed(&host.boxlaunch("other", &["pull", &format!("{tag}@{digest}")]));
+    }
+    let third = moved(&three);
+    printed(&pull(&tag));
+    assert_eq!(stored(), third);
+    moved(&one);
+    host.policy(SIGNED);
+    printed(&pull(&tag));
+}

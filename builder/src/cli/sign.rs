@@ -22,6 +22,9 @@ pub(crate) struct Args {
     subject: BoxArgument,
     #[command(flatten)]
     signing: SigningOptions,
+    /// The number of the release that the box is, greater than those before. A policy with `refuse-older` keeps a tag from moving back
+    #[arg(long, value_name = "N")]
+    release: Option<u64>,
     #[command(flatten)]
     registries: RegistryOptions,
     /// Print JSON, also for errors (except usage errors)
@@ -34,7 +37,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let subject = Subject::find(&args.subject, &client)?;
     subject.check_pinned()?;
     let name = subject.name().map(str::to_owned).or_else(|| args.signing.name());
-    let statement = Statement::signature(name.as_deref(), subject.digest());
+    let (name, digest) = (name.as_deref(), subject.digest());
+    let statement = match args.release {
+        Some(release) => Statement::signature_of_release(name, digest, release),
+        None => Statement::signature(name, digest),
+    };
     let how = (args.signing.form(false), &client, args.json);
     deliver(&subject, &[statement], &args.signing, how)
 }

@@ -70,6 +70,12 @@ struct SubjectDigest {
     sha256: Option<String>,
 }
 
+/// The predicate of a signature.
+#[derive(Deserialize)]
+struct Approval {
+    release: Option<u64>,
+}
+
 impl Kind {
     /// Returns the predicate type, a URI.
     pub fn predicate_type(&self) -> &str {
@@ -109,6 +115,11 @@ impl Statement {
         Self::new(name, digest, Kind::Signature, "{}".to_owned())
     }
 
+    /// Makes the statement that its signer approves a box as the release with this number. Later releases have greater numbers.
+    pub fn signature_of_release(name: Option<&str>, digest: Digest, release: u64) -> Self {
+        Self::new(name, digest, Kind::Signature, format!("{{\"release\":{release}}}"))
+    }
+
     /// Makes the statement of how a box was built.
     ///
     /// # Errors
@@ -134,6 +145,12 @@ impl Statement {
 
     fn new(name: Option<&str>, digest: Digest, kind: Kind, predicate: String) -> Self {
         Self { name: name.map(str::to_owned), digest, kind, predicate }
+    }
+
+    /// Returns the number of the release that the box is. `None` if the statement has none.
+    pub fn release(&self) -> Option<u64> {
+        let read = serde_json::from_str::<Object<Approval>>(&self.predicate).ok();
+        read.filter(|_| self.kind == Kind::Signature)?.0.release
     }
 
     /// Returns the predicate, a JSON object.

@@ -71,7 +71,8 @@ pub fn claim(bundle: &[u8]) -> Result<Claim, TrustError> {
 impl<'k> Requirement<'k> {
     /// Verifies that the bundles of a box have what the policy requires: a signature, and provenance if that is required. An
     /// SBOM or provenance alone does not approve a box.
-    /// `bundles` are read until that is fulfilled.
+    /// `bundles` are read until that is fulfilled. With [`refuse_older`](Self::refuse_older), all are read, and the signature is that of
+    /// the latest release.
     ///
     /// # Errors
     /// [`TrustError::Missing`] if they do not.
@@ -84,7 +85,7 @@ impl<'k> Requirement<'k> {
         for bundle in bundles {
             match verify(bundle, self.keys, box_digest) {
                 Ok(verified) if verified.statement.kind == Kind::Signature => {
-                    signature = signature.or(Some(verified));
+                    signature = Some(self.better(signature, verified));
                 }
                 Ok(verified) if verified.statement.kind == Kind::Provenance => {
                     provenance = provenance.or(Some(verified));
@@ -92,7 +93,8 @@ impl<'k> Requirement<'k> {
                 Ok(_) => {}
                 Err(fault) => faults.push(fault),
             }
-            if signature.is_some() && (provenance.is_some() || !self.provenance) {
+            let may_stop = signature.is_some() && !self.refuse_older;
+            if may_stop && (provenance.is_some() || !self.provenance) {
                 break;
             }
         }
@@ -102,5 +104,14 @@ impl<'k> Requirement<'k> {
             return Err(missing(Kind::Provenance));
         }
         Ok(Accepted { signature, provenance: provenance.filter(|_| self.provenance) })
+    }
+
+    /// Returns the one of two signatures that counts.
+    fn better(&self, first: Option<Verified<'k>>, second: Verified<'k>) -> Verified<'k> {
+        let is_later = |it: &Verified<'k>| second.statement.release() > it.statement.release();
+        match first {
+            Some(first) if !(self.refuse_older && is_later(&first)) => first,
+            _ => second,
+        }
     }
 }

@@ -8,7 +8,7 @@ use box_registry::{
 };
 use box_trust::Origin;
 use cli_common::Explanation;
-use cli_common::policy::{Asked, HostPolicy, PolicyError};
+use cli_common::policy::{Asked, HostPolicy, PolicyError, Verdict};
 use cli_common::store::{CommandFault, Program, StoreOption, after_adding_alone, cap};
 use oci_registry::Registry;
 use safe_text::{counted, readable, shown_json};
@@ -186,6 +186,23 @@ impl PullArgs {
         policy.ask(&name.to_string(), &[origin])
     }
 
+    /// Refuses a box that is an older release than the one that the store has under the name. A user who names a digest wants that box.
+    fn check_not_older(
+        &self,
+        store: &Store,
+        (asked, verdict): (&Asked<'_>, &Verdict),
+        before: Option<Digest>,
+    ) -> Result<(), PullError> {
+        let is_fixed = self.remote.digest.is_some() || self.expect.is_some();
+        let Some(before) = before.filter(|_| !is_fixed && asked.refuses_older()) else {
+            return Ok(());
+        };
+        let kept = store.attachments(&before)?;
+        let kept =
+            kept.iter().map(|it| store.read_attachment(it)).collect::<Result<Vec<_>, _>>()?;
+        Ok(asked.check_not_older(verdict, &before, &kept)?)
+    }
+
     /// Fetches the blobs that the store lacks, and adds the box to the store.
     fn pull(
         &self,
@@ -203,6 +220,13 @@ impl PullArgs {
         found.note().iter().for_each(|it| note(it));
         let check = |it: &Asked<'_>| it.check(&plan.remote.digest, &found.all);
         let verdict = asked.map(check).transpose()?;
+        if let (Some(asked), Some(verdict)) = (asked, &verdict) {
+            self.check_not_older(
+                store,
+                (asked, verdict),
+                before.filter(|it| *it != plan.remote.digest),
+            )?;
+        }
         let mut pulled = pulled(&plan, &reference, before, self.dry_run);
         pulled.attachments = found.all.len();
         note(&amounts(&pulled));

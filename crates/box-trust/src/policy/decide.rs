@@ -43,6 +43,8 @@ pub struct Requirement<'p> {
     pub keys: &'p [PublicKey],
     /// Whether provenance by one of the keys is needed, too.
     pub provenance: bool,
+    /// Whether a tag must not move to a box with a lower [release](Self::release) than that of the box before.
+    pub refuse_older: bool,
 }
 
 /// Why a policy refuses a box. The message names what the policy has for it.
@@ -129,8 +131,9 @@ impl Policy {
                 return by_field(otherwise.0, otherwise.1);
             }
             Condition::Always(Answer::Allow) => Decision::Allowed,
-            Condition::Signed { keys, provenance } => {
-                Decision::Signed(Requirement { keys, provenance: *provenance })
+            Condition::Signed { keys, provenance, refuse_older } => {
+                let (provenance, refuse_older) = (*provenance, *refuse_older);
+                Decision::Signed(Requirement { keys, provenance, refuse_older })
             }
         };
         (decision, Some(rule.line))

@@ -53,5 +53,5 @@ struct Rule {
 #[derive(Debug, Clone)]
 enum Condition {
     Always(Answer),
-    Signed { keys: Vec<PublicKey>, provenance: bool },
+    Signed { keys: Vec<PublicKey>, provenance: bool, refuse_older: bool },
 }

@@ -31,6 +31,7 @@ struct Table {
     r#match: Spanned<String>,
     keys: Option<Spanned<Vec<Spanned<String>>>>,
     provenance: Option<Spanned<bool>>,
+    refuse_older: Option<Spanned<bool>>,
     decision: Option<Spanned<Answer>>,
     #[serde(default)]
     digest_only: bool,
@@ -95,22 +96,25 @@ fn rule(
     sink: &Sink,
 ) -> Result<(Span, Rule), Diagnostic> {
     let all = table.span();
-    let Table { r#match, keys, provenance, decision, digest_only } = table.into_inner();
+    let Table { r#match, keys, provenance, refuse_older, decision, digest_only } =
+        table.into_inner();
     let place = span(&r#match.span());
     let pattern = Pattern::parse(r#match.get_ref()).map_err(|fault| {
         let message = format!("{} is not a repository: {fault}", quote(r#match.get_ref()));
         Diagnostic::new(message, place, "").with_help(EXAMPLE)
     })?;
-    let provenance = provenance.as_ref();
+    let is_set = |it: &Option<Spanned<bool>>| it.as_ref().is_some_and(|it| *it.get_ref());
     let condition = match (keys, decision) {
         (Some(paths), None) => {
             check_keys(&paths)?;
             let key = |path| sink.attempt(|| key(path, read_key));
             let keys = paths.get_ref().iter().filter_map(key).collect();
-            Condition::Signed { keys, provenance: provenance.is_some_and(|it| *it.get_ref()) }
+            let (provenance, refuse_older) = (is_set(&provenance), is_set(&refuse_older));
+            Condition::Signed { keys, provenance, refuse_older }
         }
         (None, Some(answer)) => {
-            check_unsigned(provenance)?;
+            check_unsigned("provenance", provenance.as_ref())?;
+            check_unsigned("refuse-older", refuse_older.as_ref())?;
             Condition::Always(answer.into_inner())
         }
         (None, None) => {
@@ -138,11 +142,12 @@ fn check_keys(paths: &Spanned<Vec<Spanned<String>>>) -> Result<(), Diagnostic> {
     Err(Diagnostic::new("`keys` is empty", span(&paths.span()), "").with_help(help))
 }
 
-fn check_unsigned(provenance: Option<&Spanned<bool>>) -> Result<(), Diagnostic> {
-    let Some(place) = provenance.filter(|it| *it.get_ref()).map(Spanned::span) else {
+/// Refuses a field of a rule without keys that asks for something signed.
+fn check_unsigned(field: &str, value: Option<&Spanned<bool>>) -> Result<(), Diagnostic> {
+    let Some(place) = value.filter(|it| *it.get_ref()).map(Spanned::span) else {
         return Ok(());
     };
-    let message = "`provenance` needs `keys`, by which it is signed";
+    let message = format!("`{field}` needs `keys`, by which it is signed");
     Err(Diagnostic::new(message, span(&place), "").with_help(EXAMPLE))
 }
 

@@ -238,7 +238,7 @@ fn a_requirement_needs_a_signature_and_perhaps_provenance() {
     let sbom = sign(Kind::Spdx.predicate_type(), &first);
     let test = sign("https://example.org/test", &first);
     let check = |provenance, keys, bundles: &[&Vec<u8>]| {
-        let requirement = Requirement { keys, provenance };
+        let requirement = Requirement { keys, provenance, refuse_older: false };
         let bundles = bundles.iter().map(|it| it.as_slice());
         requirement.check(bundles, &digest).map(|it| it.provenance.is_some())
     };

@@ -69,8 +69,9 @@ decision = "allow"
 fn the_most_specific_rule_decides() {
     let policy = parse(EXAMPLE);
     let keys = public_keys();
-    let both = Decision::Signed(Requirement { keys: &keys, provenance: true });
-    let one = Decision::Signed(Requirement { keys: &keys[..1], provenance: false });
+    let both = Decision::Signed(Requirement { keys: &keys, provenance: true, refuse_older: false });
+    let one =
+        Decision::Signed(Requirement { keys: &keys[..1], provenance: false, refuse_older: false });
     for (repository, expected) in [
         ("ghcr.io/acme/any", both),
         ("GHCR.IO/acme/any:v1", both),
@@ -174,6 +175,17 @@ fn a_rule_may_require_a_digest() {
 }
 
 #[test]
+fn a_rule_with_keys_may_refuse_older_releases() {
+    let rule = |rest| format!("[[rule]]\nmatch = \"ghcr.io/acme/*\"\n{rest}refuse-older = true\n");
+    let policy = parse(&rule("keys = [\"keys/acme.pub\"]\n"));
+    let keys = &public_keys()[..1];
+    let signed = Decision::Signed(Requirement { keys, provenance: false, refuse_older: true });
+    assert_eq!(policy.decide(&registry("ghcr.io/acme/any")), signed);
+    let error = errors(&rule("decision = \"allow\"\n"));
+    assert!(error.contains("`refuse-older` needs `keys`, by which it is signed"), "{error}");
+}
+
+#[test]
 fn a_name_in_a_file_proves_nothing() {
     // The rule allows the registry, and not everybody who writes its name into a file.
     let text = EXAMPLE.replace("file = \"allow\"", "file = \"refuse\"");
@@ -253,10 +265,12 @@ fn the_policy_of_the_page_decides_as_the_page_says() {
     let decide =
         |repository, has_digest| policy.decide(&Origin::Registry { repository, has_digest });
     let keys = public_keys();
-    let signed = Decision::Signed(Requirement { keys: &keys, provenance: false });
+    let signed =
+        Decision::Signed(Requirement { keys: &keys, provenance: false, refuse_older: false });
     assert_eq!(decide("ghcr.io/acme/hello", false), signed);
     let production = "ghcr.io/acme/production/api";
-    let signed = Decision::Signed(Requirement { keys: &keys[1..], provenance: true });
+    let signed =
+        Decision::Signed(Requirement { keys: &keys[1..], provenance: true, refuse_older: false });
     assert_eq!(decide(production, true), signed);
     assert_eq!(decide(production, false), Decision::Refused(Refusal::NoDigest));
     assert_eq!(decide("localhost:5000/any", false), Decision::Allowed);

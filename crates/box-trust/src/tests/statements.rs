@@ -41,6 +41,17 @@ fn statements_have_the_fields_of_their_specifications() {
 }
 
 #[test]
+fn a_signature_may_have_the_number_of_a_release() {
+    let digest = box_digest();
+    let release = Statement::signature_of_release(None, digest, u64::MAX);
+    assert_eq!(release.predicate(), "{\"release\":18446744073709551615}");
+    assert_eq!(release.release(), Some(u64::MAX));
+    assert_eq!(Statement::signature(None, digest).release(), None);
+    let other = Statement::spdx(None, digest, "{\"release\": 7}").unwrap();
+    assert_eq!(other.release(), None, "only who approves a box says which release it is");
+}
+
+#[test]
 fn an_sbom_is_an_object() {
     for text in ["", "[]", "null", "\"{}\"", "{", "{} {}", "{\"a\": }"] {
         let error = Statement::spdx(None, box_digest(), text).unwrap_err();

@@ -47,7 +47,12 @@ pub struct Verdict {
     pub key: Option<String>,
     /// The digests of the bundles by which the policy accepts the box.
     pub bundles: Vec<Digest>,
+    /// The number of the release that the box is, if the rule refuses older ones.
+    release: Option<Release>,
 }
+
+/// The number of a release by a rule that refuses older ones. `None` is older than every number.
+type Release = Option<u64>;
 
 impl Verdict {
     /// Returns the verdict for the user: `signed by the key …, as /etc/boxbuild/policy.toml:4 requires`.
@@ -89,6 +94,24 @@ pub enum PolicyError {
         /// The hints of the keys that the line accepts, in their order there.
         keys: Vec<String>,
     },
+    /// The box is an older release than the one that the store has under the name.
+    #[error("{subject} is not accepted: it {}, and {before}, the box of this name in the store, is release {than}, and {place} refuses older ones", released(*.release))]
+    Older {
+        /// The box, as the user named it.
+        subject: String,
+        /// The number of its release. `None` if its signature has none.
+        release: Option<u64>,
+        /// The digest of the box in the store.
+        before: Digest,
+        /// The number of its release.
+        than: u64,
+        /// The file of the policy and the line.
+        place: String,
+    },
+}
+
+fn released(release: Option<u64>) -> String {
+    release.map_or_else(|| "has no number of a release".to_owned(), |it| format!("is release {it}"))
 }
 
 impl From<&PolicyError> for Explanation {
@@ -99,6 +122,10 @@ impl From<&PolicyError> for Explanation {
             }
             PolicyError::Unsigned { error, keys, .. } => {
                 (BoxUnsigned, unsigned(error, keys)).into()
+            }
+            PolicyError::Older { .. } => {
+                let help = "if you want this one, write its digest after the name: HOST/NAME:TAG@sha256:...";
+                (PolicyRefused, help).into()
             }
         }
     }
@@ -236,12 +263,38 @@ impl Asked<'_> {
         let bundles = verdicts.iter().flat_map(|it| it.bundles.clone()).collect();
         // `answer` refuses a box without origins, so there is at least one.
         let verdict = verdicts.into_iter().max_by_key(|it| it.key.is_some());
-        let Verdict { place, key, .. } = verdict.unwrap_or_else(|| self.allowed(None));
-        Ok(Verdict { place, key, bundles })
+        Ok(Verdict { bundles, ..verdict.unwrap_or_else(|| self.allowed(None)) })
+    }
+
+    /// Returns whether [`Self::check_not_older`] needs the attachments of the box before.
+    pub fn refuses_older(&self) -> bool {
+        self.answers.iter().flat_map(|it| &it.needed).any(|(it, _)| it.refuse_older)
+    }
+
+    /// Refuses a box to which a name moves, and which is an older release than `before`, the box that has the name. `verdict` is that of
+    /// [`Self::check`] about the later box.
+    ///
+    /// # Errors
+    /// [`PolicyError::Older`]. A box before that the policy does not accept any more is not compared.
+    pub fn check_not_older(
+        &self,
+        verdict: &Verdict,
+        before: &Digest,
+        attachments: &[Attachment],
+    ) -> Result<(), PolicyError> {
+        let Some(release) = verdict.release else { return Ok(()) };
+        let former = self.check(before, attachments).ok().and_then(|it| it.release.flatten());
+        match former {
+            Some(than) if release < Some(than) => {
+                let (subject, place) = (self.subject.clone(), verdict.place.clone());
+                Err(PolicyError::Older { subject, release, before: *before, than, place })
+            }
+            _ => Ok(()),
+        }
     }
 
     fn allowed(&self, line: Place) -> Verdict {
-        Verdict { place: self.policy.place(line), key: None, bundles: Vec::new() }
+        Verdict { place: self.policy.place(line), key: None, bundles: Vec::new(), release: None }
     }
 
     fn check_answer(
@@ -258,7 +311,7 @@ impl Asked<'_> {
             let bundles = attachments.iter().filter(|it| it.media_type == BUNDLE_MEDIA_TYPE);
             let place = || self.policy.place(*line);
             match requirement.check(bundles.map(|it| it.bytes.as_slice()), digest) {
-                Ok(accepted) => return Ok(signed(place(), &accepted)),
+                Ok(accepted) => return Ok(signed(place(), requirement, &accepted)),
                 Err(error) => {
                     let hints = || requirement.keys.iter().map(PublicKey::hint).collect();
                     lacking = lacking.or_else(|| Some((error, place(), hints())));
@@ -274,8 +327,9 @@ impl Asked<'_> {
     }
 }
 
-fn signed(place: String, accepted: &Accepted<'_>) -> Verdict {
+fn signed(place: String, requirement: &Requirement<'_>, accepted: &Accepted<'_>) -> Verdict {
     let all = [Some(&accepted.signature), accepted.provenance.as_ref()];
     let bundles = all.into_iter().flatten().map(|it| it.bundle).collect();
-    Verdict { place, key: Some(accepted.signature.key.hint()), bundles }
+    let release = requirement.refuse_older.then(|| accepted.signature.statement.release());
+    Verdict { place, key: Some(accepted.signature.key.hint()), bundles, release }
 }
