@@ -33,7 +33,6 @@ impl Home {
     pub(crate) fn new() -> Self {
         let tools = tools();
         let home = Self { room: tempfile::tempdir().unwrap() };
-        chown(home.path(""), Some(NOBODY), Some(NOBODY)).unwrap();
         for program in [&tools.programs.boxlaunch, &tools.programs.boxbuild] {
             fs::copy(program, home.path("").join(program.file_name().unwrap())).unwrap();
         }
@@ -49,6 +48,8 @@ impl Home {
         let qemu = testbed::program::find("qemu-system-x86_64").unwrap();
         symlink(qemu, home.path("programs/qemu-system-x86_64")).unwrap();
         copy_tree(&tools.workspace.target("vmhost"), &home.path(".cache/boxbuild/virtual-host"));
+        // Last: root builds nothing in a directory of somebody else.
+        chown(home.path(""), Some(NOBODY), Some(NOBODY)).unwrap();
         home
     }
 

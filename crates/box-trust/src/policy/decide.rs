@@ -43,7 +43,7 @@ pub struct Requirement<'p> {
     pub keys: &'p [PublicKey],
     /// Whether provenance by one of the keys is needed, too.
     pub provenance: bool,
-    /// Whether a tag must not move to a box with a lower [release](Self::release) than that of the box before.
+    /// Whether a tag must not move to a box with a lower release than that of the box before.
     pub refuse_older: bool,
 }
 
