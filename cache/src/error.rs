@@ -39,9 +39,9 @@ pub enum StoreError {
     /// Another user can change this directory of the store.
     #[error("another user can write to {}, and so change what is built or started from it", .0.display())]
     Shared(PathBuf),
-    /// Another user can change this directory above the store, and so put another store in its place.
-    #[error("another user can replace the store {}, because they can write to {}", root.display(), above.display())]
-    Replaceable { root: PathBuf, above: PathBuf },
+    /// Another user can change these directories above the store, and so put another store in its place.
+    #[error("another user can replace the store {}, because they can write to {}", root.display(), listed(above))]
+    Replaceable { root: PathBuf, above: Vec<PathBuf> },
     /// The name belongs to another box.
     #[error("the name {name} belongs to {owner}")]
     NameTaken { name: String, owner: Owner },
@@ -121,4 +121,9 @@ impl<T> IoContext<T> for io::Result<T> {
     fn context(self, doing: &'static str, path: &Path) -> Result<T, StoreError> {
         Ok(self.map_err(FileError::of(doing, path))?)
     }
+}
+
+fn listed(paths: &[PathBuf]) -> String {
+    let paths: Vec<_> = paths.iter().map(|it| it.display().to_string()).collect();
+    paths.join(" and ")
 }

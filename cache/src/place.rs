@@ -25,13 +25,16 @@ pub(crate) fn check(root: &Path) -> Result<(), StoreError> {
     let named = std::path::absolute(root).context("find", root)?;
     let (real, trusted) = (real_parent(&named), trusted());
     let real = real.iter().flat_map(|it| it.ancestors());
+    let mut found: Vec<PathBuf> = Vec::new();
     for above in named.ancestors().skip(1).chain(real) {
-        if is_replaceable(&trusted, above)? {
-            let (root, above) = (root.to_owned(), above.to_owned());
-            return Err(StoreError::Replaceable { root, above });
+        if !found.iter().any(|it| it == above) && is_replaceable(&trusted, above)? {
+            found.push(above.to_owned());
         }
     }
-    Ok(())
+    match found.is_empty() {
+        true => Ok(()),
+        false => Err(StoreError::Replaceable { root: root.to_owned(), above: found }),
+    }
 }
 
 /// Returns the directory in which a path is, without links. If the path does not exist, returns the nearest one that does.
@@ -77,11 +80,12 @@ mod tests {
     use crate::collect::Collector;
     use crate::{Base, Store, StoredBoxes};
 
-    /// Returns the directory because of which each way to open a store refuses it, relative to `base`.
+    /// Returns the directories because of which each way to open a store refuses it, relative to `base`.
     fn refused(base: &Path, root: &Path) -> Option<String> {
         let of = |error: StoreError| match error {
             StoreError::Replaceable { above, .. } => {
-                above.strip_prefix(base).unwrap().to_str().unwrap().to_owned()
+                let above = above.iter().map(|it| it.strip_prefix(base).unwrap().to_str().unwrap());
+                above.collect::<Vec<_>>().join(" ")
             }
             other => panic!("{other}"),
         };
@@ -115,6 +119,11 @@ mod tests {
             set(mode);
             assert_eq!(refused(&base, &root), None, "{mode:o}");
         }
+        fs::set_permissions(base.join("theirs/deep"), Permissions::from_mode(0o777)).unwrap();
+        set(0o777);
+        assert_eq!(refused(&base, &root).as_deref(), Some("theirs/deep theirs"), "all are named");
+        fs::set_permissions(base.join("theirs/deep"), Permissions::from_mode(0o755)).unwrap();
+        set(0o755);
         // Only root can give a directory away.
         if chown(&theirs, Some(54_321), None).is_ok() {
             assert_eq!(refused(&base, &root).as_deref(), Some("theirs"));

@@ -120,7 +120,7 @@ impl From<&StoreError> for Explanation {
                 format!(
                     "name a directory with --store that is below directories of yours or root's; or let nobody else write: \
                      `chmod go-w {}`",
-                    shell_path(above)
+                    above.iter().map(shell_path).collect::<Vec<_>>().join(" ")
                 ),
             )
                 .into(),
