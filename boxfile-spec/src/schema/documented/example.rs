@@ -69,6 +69,84 @@ fn every_declaration_and_property_is_shown() {
     }
 }
 
+/// Returns the name and the offset of each declaration and each property, such as `vm cpus`.
+fn offsets(nodes: &[Node], known: &[&'static Declaration], found: &mut Vec<(String, usize)>) {
+    for node in nodes {
+        let declaration = find(known, &node.name.value).unwrap();
+        let id = place::find(declaration).unwrap().id();
+        let props =
+            node.props.iter().map(|it| (format!("{id} {}", it.name.value), it.name.span.offset));
+        found.extend([(id.clone(), node.name.span.offset)].into_iter().chain(props));
+        offsets(node.children(), declaration.children, found);
+    }
+}
+
+/// The canonical form is hashed into the key of a box, so a setting that it lacks would be ignored by the next build.
+#[test]
+fn without_any_declaration_or_property_it_is_another_box() {
+    let whole = variants().pop().unwrap();
+    let canonical = |text: &str| parsed(text).into_result().ok().map(|it| it.canonical());
+    let expected = canonical(&whole);
+    assert!(expected.is_some());
+    let mut found = Vec::new();
+    offsets(&nodes(&whole), TOP, &mut found);
+    let without = |at: usize| format!("{}{OUT}{}", &whole[..at], &whole[at..]);
+    let same = found.iter().filter(|(_, at)| canonical(&without(*at)) == expected);
+    let same: Vec<_> = same.map(|(name, _)| name.as_str()).collect();
+    // These have the default there, are in a profile that is not chosen, or are not in the key.
+    insta::assert_snapshot!(same.join("\n"), @"
+    extends
+    platform
+    agent kind
+    agent.file owner
+    agent.namespaces
+    agent.namespaces mount
+    agent.namespaces pid
+    agent.namespaces ipc
+    agent.namespaces uts
+    agent.namespaces net
+    agent.namespaces hostname
+    agent.limits pids
+    agent.limits pids
+    agent.limits cpu-shares
+    skill mode
+    skills mode
+    layout
+    volume component
+    secret component
+    share over
+    share component
+    network.limits
+    network.limits connections
+    network.limits rate
+    network.limits names
+    service component
+    service timeout
+    cap timeout
+    ssh-agent component
+    task.verify component
+    task.verify timeout
+    logs stdout
+    logs stderr
+    logs events
+    cap max-connections
+    sandbox fallback
+    sandbox max-output
+    sandbox ask-timeout
+    profile
+    vm
+    vm cpus
+    budget
+    budget total
+    profile
+    agent
+    profile
+    conflict
+    conflict
+    ");
+    assert!(found.len() > 150, "{}", found.len());
+}
+
 #[test]
 fn every_declaration_is_explained() {
     let lines: Vec<&str> = EXAMPLE.lines().map(str::trim).collect();
