@@ -93,6 +93,8 @@ pub enum Package {
     Vim,
     /// Reads the settings for editors of such a project.
     Editorconfig,
+    /// Signs the checksums of a release.
+    Openssl,
 }
 
 impl Package {
@@ -151,6 +153,7 @@ impl Package {
             Self::Ripgrep => "ripgrep",
             Self::Vim => "vim-tiny",
             Self::Editorconfig => "editorconfig",
+            Self::Openssl => "openssl",
         }
     }
 
@@ -197,6 +200,7 @@ impl Package {
             Self::Ripgrep => "rg",
             Self::Vim => "vim.tiny",
             Self::Editorconfig => "editorconfig",
+            Self::Openssl => "openssl",
         }
     }
 

@@ -77,7 +77,7 @@ pub fn for_tests(workspace: &Workspace, say: Say<'_>) -> Result<()> {
     packages(&[Package::Bsdutils, Package::Npm], say)?;
     markdown(workspace, say)?;
     workflows(workspace, say)?;
-    packages(&[Package::Jq, Package::Shellcheck], say)?;
+    packages(&[Package::Jq, Package::Shellcheck, Package::Openssl], say)?;
     packages(&[Package::Mmdebstrap, Package::Curl], say)?;
     // For the tests of host-fs, which cannot install packages themselves, because this crate depends on host-fs.
     packages(&[Package::Strace, Package::Bindfs], say)?;

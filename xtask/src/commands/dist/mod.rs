@@ -3,6 +3,7 @@
 //! A release has an archive with the programs, a Debian package of the same files, packages for Python and Node.js with the
 //! programs, a bill of materials, a file with the checksums
 //! of all, and notes: the text that a page for downloads shows. The same sources and the same compilers give the same bytes, in every directory and at every time.
+//! With a key, it has a signature of the checksums, too.
 
 mod archive;
 mod bill;
@@ -14,12 +15,12 @@ mod wheel;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use host_fs::own::INSTALLED_KERNEL;
 use testbed::lean_kernel::{self, LeanKernel};
-use testbed::prerequisites::{TypeScript, musl_target, typescript};
-use testbed::{Artefacts, KitError, Result, Workspace, digest};
+use testbed::prerequisites::{Package, TypeScript, musl_target, packages, typescript};
+use testbed::{Artefacts, KitError, Result, Workspace, digest, program};
 use tool_output::{cargo, say};
 
 use super::{Outcome, install};
@@ -33,6 +34,8 @@ const NOTES: &str = "docs/releases";
 /// The file with the checksums, in the format of
 /// [sha256sum(1)](https://man7.org/linux/man-pages/man1/sha256sum.1.html).
 const CHECKSUMS: &str = "SHA256SUMS";
+/// The file with the signature of [`CHECKSUMS`]: 64 bytes with Ed25519, DER with ECDSA.
+const SIGNATURE: &str = "SHA256SUMS.sig";
 
 /// The destination.
 #[derive(Debug, clap::Args)]
@@ -40,18 +43,33 @@ pub(crate) struct Options {
     /// The directory for the files of the release [default: target/dist]
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
+    /// Also sign SHA256SUMS, with this private key: Ed25519 or ECDSA, in a PEM file. Needs openssl
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
 }
 
 pub(crate) fn run(options: &Options) -> Outcome {
     let workspace = Workspace::find();
     let output = options.output.clone().unwrap_or_else(|| workspace.target("dist"));
+    if options.key.is_some() {
+        say::watch(|| packages(&[Package::Openssl], &mut say::note))?;
+    }
     say::watch(|| musl_target(&mut say::note))?;
     let kernel = say::watch(|| lean_kernel::build(&workspace, &mut say::note))?;
     let compiler = say::watch(|| typescript(&workspace, &mut say::note))?;
     say::step("compiling", || compile(&workspace))?;
     let programs = Artefacts::locate_release(&workspace);
     let from = (&programs, &kernel, &compiler);
-    let files = say::step("packing", || make(&workspace, from, &output))?;
+    let mut files = say::step("packing", || make(&workspace, from, &output))?;
+    let signature = output.join(SIGNATURE);
+    match &options.key {
+        Some(key) => {
+            sign(&output.join(CHECKSUMS), key, &signature)?;
+            files.push(signature);
+        }
+        // One of an earlier run is of other checksums.
+        None => drop(fs::remove_file(signature)),
+    }
     for file in files {
         say::result(&file.display().to_string());
     }
@@ -104,18 +122,25 @@ fn checksums(files: &[&Path]) -> Result<String> {
     files.iter().map(line).collect()
 }
 
+/// Signs a file with a private key in a PEM file.
+///
+/// # Errors
+/// openssl is missing, or refuses the key.
+fn sign(file: &Path, key: &Path, signature: &Path) -> Result<()> {
+    let mut openssl = Command::new("openssl");
+    openssl.args(["pkeyutl", "-sign", "-rawin", "-inkey"]).arg(key);
+    program::run(openssl.arg("-in").arg(file).arg("-out").arg(signature)).map(drop)
+}
+
 fn write(path: &Path, text: &str) -> Result<()> {
     fs::write(path, text).map_err(KitError::file("write", path))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
-
     use box_contract::KernelName;
     use host_fs::own::{INSTALLED_DOCUMENTS, VARIABLES};
     use serde_json::Value;
-    use testbed::program;
 
     use super::*;
 
@@ -155,6 +180,34 @@ mod tests {
         assert!(notes.lines().count() < 70, "the notes are longer than a screen and a half");
         let changes = fs::read_to_string(Workspace::find().path("CHANGELOG.md")).unwrap();
         assert!(changes.contains(&format!("\n## [{VERSION}] - ")), "{VERSION}");
+    }
+
+    #[test]
+    fn a_signature_is_of_these_checksums_and_by_this_key() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        let openssl = |line: &str| {
+            let mut openssl = Command::new("openssl");
+            program::run(openssl.args(line.split(' ')).current_dir(directory.path()))
+        };
+        // The command of docs/installing.md.
+        let verify = "pkeyutl -verify -rawin -pubin -inkey release.pub -in SHA256SUMS -sigfile SHA256SUMS.sig";
+        let page = fs::read_to_string(Workspace::find().path("docs/installing.md")).unwrap();
+        assert!(page.contains(verify), "{verify}");
+        for algorithm in ["ed25519", "EC -pkeyopt ec_paramgen_curve:P-256"] {
+            openssl(&format!("genpkey -algorithm {algorithm} -out release.key")).unwrap();
+            openssl("pkey -in release.key -pubout -out release.pub").unwrap();
+            write(&at(CHECKSUMS), "00  a\n").unwrap();
+            sign(&at(CHECKSUMS), &at("release.key"), &at(SIGNATURE)).unwrap();
+            openssl(verify).unwrap();
+            write(&at(CHECKSUMS), "01  a\n").unwrap();
+            assert!(openssl(verify).is_err(), "other checksums");
+            write(&at(CHECKSUMS), "00  a\n").unwrap();
+            openssl("genpkey -algorithm ed25519 -out other.key").unwrap();
+            openssl("pkey -in other.key -pubout -out release.pub").unwrap();
+            assert!(openssl(verify).is_err(), "another key");
+        }
+        assert!(sign(&at(CHECKSUMS), &at(CHECKSUMS), &at(SIGNATURE)).is_err(), "no key");
     }
 
     #[test]
