@@ -143,7 +143,7 @@ fn table(volumes: &[VolumeState], now: u64) -> String {
 
 /// Returns the output of `volume inspect` for a volume.
 fn describe(volume: &VolumeState, now: u64) -> String {
-    let rows = [
+    let mut rows = vec![
         ("name", volume.name.clone()),
         ("size", readable(volume.size_bytes)),
         ("on disk", readable(volume.allocated_bytes)),
@@ -151,7 +151,8 @@ fn describe(volume: &VolumeState, now: u64) -> String {
         ("used", used(volume, now)),
         ("file", volume.disk.display().to_string()),
     ];
-    rows.map(|(name, value)| format!("{name:<10}{value}\n")).concat()
+    rows.extend(volume.origin.iter().map(|it| ("of", shown(it))));
+    rows.iter().map(|(name, value)| format!("{name:<10}{value}\n")).collect()
 }
 
 /// Names the box that uses the volume, or the last box that used it.
@@ -182,6 +183,7 @@ mod tests {
             disk: "/state/volumes/work/disk".into(),
             allocated_bytes: 56 << 10,
             in_use,
+            origin: in_use.then(|| "/home/me/app/Boxfile".to_owned()),
         }
     }
 
@@ -201,6 +203,7 @@ mod tests {
         made      3 minutes ago
         used      in use by web
         file      /state/volumes/work/disk
+        of        /home/me/app/Boxfile
         ");
     }
 

@@ -2282,6 +2282,8 @@ class Volume(TypedDict):
     used_ms: Optional[int]
     box: Optional[str]
     in_use: bool
+    #: Where the box that made the volume is from, or its digest; null if no box declares it
+    origin: Optional[str]
 
 
 class Snapshots(TypedDict):

@@ -2206,6 +2206,8 @@ export interface Volume {
   used_ms: number | null;
   box: string | null;
   in_use: boolean;
+  /** Where the box that made the volume is from, or its digest; null if no box declares it */
+  origin: string | null;
 }
 
 /** `boxlaunch snapshot ls` and `snapshot create`: snapshots of this user. */

@@ -8,7 +8,7 @@ use boxlaunch::network::Published;
 use safe_text::readable;
 
 use super::options::RunArgs;
-use super::{network, publish, restart, ssh_agent, volumes};
+use super::{network, origins, publish, restart, ssh_agent, volumes};
 use crate::cli::command::component;
 use crate::cli::error::Failure;
 use crate::cli::lacks::Lack;
@@ -101,6 +101,13 @@ pub(in crate::cli) fn check(args: &RunArgs, opened: &OpenBox) -> Result<Vec<Host
     network::given(args, plan)?;
     args.check_scratch(plan, &paths::state()?)?;
     Ok(shares::resolved(args, plan, &skills)?.directories)
+}
+
+/// Checks that `opened` may have the volumes that it declares, for a start that another process will make.
+pub(in crate::cli) fn check_volumes(args: &RunArgs, opened: &OpenBox) -> Result<(), Failure> {
+    let (plan, state) = (opened.plan(), paths::state()?);
+    let left = args.check_scratch(plan, &state)?;
+    volumes::sized(args, plan, || origins::claim(args, &opened.digest), (left, &state)).map(drop)
 }
 
 /// Checks that the component of each published port exists, and that no port of the host is published twice.

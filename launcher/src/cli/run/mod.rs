@@ -68,7 +68,7 @@ use restart::Again;
 use serve::Run;
 
 pub(super) use again::{Replaces, options_of};
-pub(super) use checks::check;
+pub(super) use checks::{check, check_volumes};
 pub(super) use disk::others;
 pub(super) use given::GivenOptions;
 pub(super) use options::NetworkChoice;

@@ -168,6 +168,12 @@ pub(crate) fn update(args: &UpdateArgs) -> Result<u8, Failure> {
     candidate.check(plan_before(args, &old).as_ref())?;
     let has_writable = run::check(&run, &opened)?.iter().any(|it| it.is_writable());
     candidate.move_reference()?;
+    // Its origins are known now. A refusal must not cost the box that runs.
+    run.replaces = Some(Replaces { from: old.digest, name: None, runs: false });
+    if let Err(refused) = run::check_volumes(&run, &opened) {
+        put_back(args, before.as_ref(), &to)?;
+        return Err(refused);
+    }
     let signals = StopSignals::block()?;
     let is_down = old.state == State::Starting;
     let alone =

@@ -72,7 +72,7 @@ impl Volume {
     }
 
     /// Records that the VM of the box that took the volume now starts. Until this call, the record still names the box
-    /// that used the volume before.
+    /// that used the volume before, and not the origin of this one.
     ///
     /// # Errors
     /// Errors of the operating system.
@@ -240,11 +240,12 @@ impl Volumes {
             return Err(VolumeError::NotDeclared { name: volume.clone(), guest: guest.clone() });
         }
         check_claim(place, &record)?;
-        claim.iter().for_each(|it| it.add_to(&mut record.origins, is_new));
         disk::check_size(&disk, volume, record.size_bytes)?;
         disk_file::take_back(&disk).map_err(OsError::file("take", directory.join(DISK)))?;
         record.taker = Some(name.to_owned());
         record.write(&directory)?;
+        // Written when the VM starts: a box that never ran has no claim.
+        claim.iter().for_each(|it| it.add_to(&mut record.origins, is_new));
         Ok(Volume { disk, guest: guest.clone(), scope: *scope, directory, record, is_new })
     }
 
@@ -277,6 +278,7 @@ impl Volumes {
             size_bytes: record.size_bytes,
             created_ms: record.created_ms,
             used_ms: record.used_ms,
+            origin: record.origins.first().cloned(),
             user: if in_use { record.holder() } else { record.user },
             disk: directory.join(DISK),
             allocated_bytes: found.blocks().saturating_mul(512),

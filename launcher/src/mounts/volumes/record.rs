@@ -29,7 +29,7 @@ pub(super) struct VolumeRecord {
     /// of the volume under another name is another volume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) declared_as: Option<String>,
-    /// The origins of the boxes that have used the volume because they declare it ([`Claim`](super::Claim)), the newest last.
+    /// The origins and digests of the boxes that have used the volume because they declare it ([`Claim`](super::Claim)), the newest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) origins: Vec<String>,
 }
@@ -55,6 +55,9 @@ pub struct VolumeState {
     pub allocated_bytes: u64,
     /// Whether a running box uses the volume.
     pub in_use: bool,
+    /// The origin of the box that made the volume because it declares it, or its digest if it has no origin; `None` if a user has
+    /// made the volume.
+    pub origin: Option<String>,
 }
 
 impl VolumeRecord {

@@ -143,11 +143,18 @@ fn a_box_of_another_origin_gets_no_volume_that_a_box_of_its_name_has_made() {
         VolumePlace { declared: true, new_bytes: 8 << 20, claim, ..place("app.home:/root") }
     };
     let (own, stranger) = (claimed("/me/Boxfile", "1"), claimed("x.example/app", "2"));
+    let origin = || made.volumes.find("app.home").unwrap().origin;
+    drop(made.volumes.take(&stranger, "app").unwrap());
+    assert!(
+        made.is_free("app.home") && origin().is_none(),
+        "a VM that did not start makes no claim"
+    );
     for _ in 0..2 {
         made.volumes.check(&own).unwrap();
-        drop(made.volumes.take(&own, "app").unwrap());
+        made.volumes.take(&own, "app").unwrap().note_use().unwrap();
         assert!(made.is_free("app.home"));
     }
+    assert_eq!(origin().as_deref(), Some("/me/Boxfile"));
     let refused = made.volumes.take(&stranger, "app").map(drop);
     for error in [made.volumes.check(&stranger), refused] {
         let expected = "the volume app.home has the files of another box, of /me/Boxfile, and this box is of x.example/app";
