@@ -81,7 +81,7 @@ impl Owner {
         !matches!(self, Self::Boxfile(_) | Self::Image(_))
     }
 
-    /// Returns whether a Boxfile may take the name: the owner's Boxfile does not exist any more, or the owner has none.
+    /// Returns whether the owner's Boxfile does not exist any more, or the owner has none.
     pub(crate) fn is_gone(&self) -> bool {
         self.boxfile().is_none_or(is_gone)
     }

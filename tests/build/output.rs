@@ -344,7 +344,7 @@ fn a_name_of_another_boxfile_is_refused_before_a_box_or_a_lock_is_written() {
     fs::remove_file(checkout.path("Boxfile")).unwrap();
     let ran = checkout.run(&build);
     let note = format!(
-        "warning: the name test belongs to this box now; before, it named {}, built from {}, which is gone\n",
+        "warning: the name test belongs to this box now; before, it named {}, the box of {}, which is gone\n",
         first.as_str().unwrap(),
         owner.display()
     );

@@ -141,15 +141,10 @@ fn warn_of_renaming(name: &str, before: &Named, now: &Digest, warnings: &mut War
     if digest == now {
         return;
     }
-    let origin = match owner {
-        Owner::Boxfile(file) | Owner::Tagged(file) => {
-            format!("built from {}, which is gone", shown(&file.display().to_string()))
-        }
-        Owner::Image(reference) => format!("built with --image {}", shown(reference)),
-        Owner::Archive => "which `load` added".to_owned(),
-    };
+    let gone = owner.boxfile().map_or("", |_| ", which is gone");
+    let owner = shown(&owner.to_string());
     warnings.add_message(&format!(
-        "the name {name} belongs to this box now; before, it named {digest}, {origin}"
+        "the name {name} belongs to this box now; before, it named {digest}, {owner}{gone}"
     ));
 }
 
