@@ -14,8 +14,11 @@ use nix::time::{ClockId, clock_gettime, clock_settime};
 
 use crate::{console, sys};
 
-/// The tolerated difference between the clocks of guest and host. A message from the host takes less time.
-const CLOCK_SLACK: Duration = Duration::from_millis(50);
+/// How far ahead of the host the guest's clock is set. The host stamps the files of shares, and a build takes a file from the future for
+/// an error. So the guest must not be behind, and a message with the host's time takes a while.
+const LEAD: Duration = Duration::from_millis(20);
+/// How far ahead of the host the guest's clock may be.
+const MAX_LEAD: Duration = Duration::from_millis(100);
 
 /// The time of init's start, on the time stamp counter and on `CLOCK_MONOTONIC`.
 #[derive(Debug, Clone, Copy)]
@@ -65,16 +68,20 @@ pub fn now_ns() -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Sets the wall clock to the host's if they differ by more than [`CLOCK_SLACK`], for example because the host was
-/// suspended or its clock was set.
+/// Sets the wall clock if it is behind the host's or far ahead, for example because the host was suspended or its clock was set.
 pub(crate) fn follow(host: HostTime) {
-    let host = Duration::from_nanos(host.now_ns);
     let own = clock_gettime(ClockId::CLOCK_REALTIME).map(Duration::from).unwrap_or_default();
-    if own.abs_diff(host) > CLOCK_SLACK
-        && let Err(error) = clock_settime(ClockId::CLOCK_REALTIME, TimeSpec::from_duration(host))
+    if let Some(time) = corrected(own, Duration::from_nanos(host.now_ns))
+        && let Err(error) = clock_settime(ClockId::CLOCK_REALTIME, TimeSpec::from_duration(time))
     {
         console::say(&format!("set the clock: {error}"));
     }
+}
+
+/// Returns the time to which the clock must be set. `None` if it is right.
+fn corrected(own: Duration, host: Duration) -> Option<Duration> {
+    let is_right = (host + LEAD / 2..=host + MAX_LEAD).contains(&own);
+    (!is_right).then_some(host + LEAD)
 }
 
 /// Converts `count` to nanoseconds, given that `counts` took `ns`. For example, at 2.5 GHz 2,500 counts take 1,000 ns.
@@ -92,6 +99,18 @@ mod tests {
         assert_eq!(scale(3_000_000, 1_000, 2_500), 1_200_000, "2.5 GHz");
         assert_eq!(scale(u64::MAX, u64::MAX, 1), u64::MAX);
         assert_eq!(scale(7, 7, 0), 0, "no time has passed");
+    }
+
+    #[test]
+    fn the_clock_is_never_behind_the_host() {
+        let at = Duration::from_millis;
+        let host = at(1_000_000);
+        for own in [0, 999_999, 1_000_000, 1_000_009, 1_000_101, 2_000_000] {
+            assert_eq!(corrected(at(own), host), Some(at(1_000_020)), "{own}");
+        }
+        for own in [1_000_010, 1_000_100] {
+            assert_eq!(corrected(at(own), host), None, "{own}");
+        }
     }
 
     #[test]

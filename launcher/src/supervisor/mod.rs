@@ -347,10 +347,15 @@ impl Supervisor {
         self.machine.logs.failed().map(|error| format!("its log is not complete: {error}"))
     }
 
+    fn tell_time(&mut self, now_ns: u64) {
+        self.machine.tell(&HostMessage::Clock(HostTime { now_ns }));
+    }
+
     async fn serve(&mut self, signals: Option<&WatchedSignals<'_>>) -> Result<(), MachineError> {
         for question in std::mem::take(&mut self.machine.early_questions) {
             self.question_asked(question);
         }
+        self.tell_time(wall_clock::now_ns());
         loop {
             let flow = tokio::select! {
                 event = self.machine.events.next(self.kill_at, signals) => self.take(event?).await?,
@@ -365,7 +370,7 @@ impl Supervisor {
                 }
                 () = hand_over::drained(self.retiring.as_ref()) => self.retire(),
                 now_ns = self.wall_clock.next() => {
-                    self.machine.tell(&HostMessage::Clock(HostTime { now_ns }));
+                    self.tell_time(now_ns);
                     CONTINUE
                 }
                 () = watch::due(self.watch.as_ref()) => self.check_health(),

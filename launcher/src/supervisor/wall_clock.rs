@@ -67,7 +67,7 @@ fn arm(timer: impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
-fn now_ns() -> u64 {
+pub(crate) fn now_ns() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
