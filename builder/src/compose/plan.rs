@@ -251,7 +251,7 @@ pub(crate) fn image_words(declared: &Component, image: ImageConfig<'_>) -> Vec<S
 /// services, the one with the socket of the SSH agent, and the one with the path of the agent's configuration.
 fn addresses(boxfile: &Boxfile, component: ComponentName) -> Vec<(String, String)> {
     let mut proxies = match boxfile.network.mode {
-        NetworkMode::Filtered => network::variables(component),
+        NetworkMode::Filtered => network::variables(component, hostname(boxfile, component)),
         NetworkMode::None | NetworkMode::Shared | NetworkMode::CapOnly => Vec::new(),
     };
     let own = (0..).zip(&boxfile.services).filter(|(_, it)| it.component == component);
@@ -269,6 +269,11 @@ fn addresses(boxfile: &Boxfile, component: ComponentName) -> Vec<(String, String
     let config =
         has_config.then(|| (AGENT_CONFIG_VARIABLE.to_owned(), AGENT_CONFIG_PATH.to_owned()));
     proxies.chain(urls).chain(agent).chain(config).collect()
+}
+
+/// Returns the host name of a component.
+fn hostname(boxfile: &Boxfile, component: ComponentName) -> &str {
+    boxfile.component(component).map_or("", |it| it.hostname.as_str())
 }
 
 /// The declared variables of a component.
@@ -354,7 +359,9 @@ mod tests {
     fn a_component_of_a_filtered_box_finds_its_own_proxy() {
         let all = environments(FILTERED, "");
         for (env, component) in all.iter().zip(ComponentName::ALL) {
-            for (name, proxy) in network::variables(component) {
+            for (name, proxy) in
+                network::variables(component, &format!("{}-host", component.name()))
+            {
                 assert_eq!(value(env, name), Some(proxy), "{name}, over that of the image");
             }
             assert_eq!(value(env, "LANG").as_deref(), Some("C"));

@@ -82,17 +82,18 @@ pub fn past_proxy(
     proxy.into_iter().map(past).collect()
 }
 
-/// Returns the environment variables that configure a component's proxy, sorted by name.
+/// Returns the environment variables that configure a component's proxy, sorted by name. Programs reach the component itself, by its
+/// host name, without the proxy.
 ///
 /// `ALL_PROXY` names the HTTP proxy, too. Python's httpx, which many model clients use, fails to start if `ALL_PROXY`
 /// is a SOCKS proxy and the package for SOCKS is missing.
-pub fn variables(component: ComponentName) -> Vec<(&'static str, String)> {
+pub fn variables(component: ComponentName, hostname: &str) -> Vec<(&'static str, String)> {
     let proxy = format!("http://{}:{HTTP_PORT}", own_address(component));
     let names = ["ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"];
     let lower = ["all_proxy", "http_proxy", "https_proxy", "no_proxy"];
     let value = |name: &str| {
         let is_exception = name.eq_ignore_ascii_case("NO_PROXY");
-        if is_exception { NO_PROXY.to_owned() } else { proxy.clone() }
+        if is_exception { format!("{NO_PROXY},{hostname}") } else { proxy.clone() }
     };
     names.into_iter().chain(lower).map(|name| (name, value(name))).collect()
 }
@@ -115,12 +116,16 @@ mod tests {
 
     #[test]
     fn each_component_has_its_own_proxy_in_both_spellings() {
-        let of = |component| variables(component);
+        let of = |component| variables(component, "web");
         assert!(of(ComponentName::Agent).is_sorted());
         for name in ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY"] {
             let has = |component, proxy: &str| of(component).contains(&(name, proxy.to_owned()));
             assert!(has(ComponentName::Agent, "http://198.18.0.1:3128"), "{name}");
             assert!(has(ComponentName::Business, "http://198.19.0.1:3128"), "{name}");
+        }
+        for name in ["NO_PROXY", "no_proxy"] {
+            let expected = (name, "localhost,127.0.0.1,::1,agent,business,web".to_owned());
+            assert!(of(ComponentName::Agent).contains(&expected));
         }
     }
 }

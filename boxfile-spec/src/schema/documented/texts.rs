@@ -323,7 +323,7 @@ fn the_lists_in_the_details_are_whole() {
     for tool in details(&TOOLS).split('`').skip(1).step_by(2).filter(|it| !it.contains('/')) {
         assert!(suggest::builtin_tool(tool).is_ok(), "{tool}");
     }
-    for (name, _) in variables(ComponentName::Agent) {
+    for (name, _) in variables(ComponentName::Agent, "host") {
         assert!(details(&NETWORK).contains(&format!("`{}`", name.to_ascii_uppercase())), "{name}");
     }
     let merge = CONFLICT.doc("merge");
