@@ -22,6 +22,7 @@ boxlaunch() { if [ $1 = run ]; then shift; set -- run --network-local 127.0.0.2 
 const RULES: &str = r#"
 network "filtered" {
     allow "*.test.example" "127.0.0.2"
+    allow "shut.test.example" port=81
     deny "no.test.example"
 }
 "#;
@@ -40,6 +41,7 @@ inside business net -- sh -c 'wget -qO- http://d.test.example/bytes/3000000 | wc
 { printf "GET http://evil.example/x HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n"; sleep 0.5; } | nc 198.19.0.1 3128 | tr -d "\r" | grep -v date
 { printf "CONNECT a.test.example:8080 HTTP/1.1\r\nHost: a.test.example:8080\r\n\r\n"; sleep 0.5; } | nc 198.19.0.1 3128 | head -n 1
 { printf "\005\001\000\005\001\000\003\016a.test.example\000\120GET /index.html HTTP/1.0\r\nHost: a.test.example\r\n\r\n"; sleep 0.5; } | nc 198.19.0.1 1080 | tail -n 1
+(unset http_proxy HTTP_PROXY; wget -qO- http://shut.test.example:81/ 2>&1)
 for address in 127.0.0.2:80 198.18.7.7:80 8.8.8.8:53 192.168.0.1:80; do nc -w 1 ${address%:*} ${address#*:} </dev/null 2>&1 || echo "no $address"; done'
 boxlaunch network net; boxlaunch stop net; wait $run; grep component log
 "#;
@@ -221,6 +223,7 @@ fn clients_reach_what_is_allowed_whether_they_know_of_a_proxy_or_not() {
     To allow it, add this to `network` in the Boxfile: allow "evil.example"
     HTTP/1.1 403 Forbidden
     outside
+    wget: error getting response: Connection reset by peer
     nc: can't connect to remote host (127.0.0.2): Connection refused
     no 127.0.0.2:80
     nc: can't connect to remote host (198.18.7.7): Connection refused
@@ -232,6 +235,7 @@ fn clients_reach_what_is_allowed_whether_they_know_of_a_proxy_or_not() {
     network "filtered" {
         allow "*.test.example"
         allow "127.0.0.2"
+        allow "shut.test.example" port=81
         deny "no.test.example"
     }
     at most 128 connections at once, 64.0 MiB per second, 300 names per minute
@@ -240,11 +244,13 @@ fn clients_reach_what_is_allowed_whether_they_know_of_a_proxy_or_not() {
         no.test.example: the rules deny no.test.example, 8 times
         evil.example:80: it is not allowed; to allow it: allow "evil.example"
         a.test.example:8080: it is allowed, but not its port 8080; to allow it: allow "a.test.example" port=8080
+        shut.test.example:81: 127.0.0.2 is not a host of the internet (loopback), and that address is not allowed at this port
     net
     boxlaunch: the agent component: no.test.example denied: the rules deny no.test.example
     boxlaunch: the business component: no.test.example denied: the rules deny no.test.example
     boxlaunch: the business component: evil.example:80 denied: it is not allowed; to allow it: allow "evil.example"
     boxlaunch: the business component: a.test.example:8080 denied: it is allowed, but not its port 8080; to allow it: allow "a.test.example" port=8080
+    boxlaunch: the business component: shut.test.example:81 denied: 127.0.0.2 is not a host of the internet (loopback), and that address is not allowed at this port
 
      2 127.0.0.2:80 GET / HTTP/1.1 host a.test.example
      2 127.0.0.2:80 GET / HTTP/1.1 host b.test.example
@@ -254,6 +260,7 @@ fn clients_reach_what_is_allowed_whether_they_know_of_a_proxy_or_not() {
      3 asked for a.test.example
      2 asked for b.test.example
      2 asked for d.test.example
+     1 asked for shut.test.example
     "#);
 }
 
@@ -329,6 +336,7 @@ fn rules_change_while_a_box_runs() {
     network "filtered" {
         allow "*.test.example"
         allow "127.0.0.2"
+        allow "shut.test.example" port=81
         deny "a.test.example"
         deny "no.test.example"
     it has ended

@@ -100,6 +100,9 @@ where
     let is_agreed = methods.contains(&NO_AUTHENTICATION);
     let method = if is_agreed { NO_AUTHENTICATION } else { NO_METHOD };
     stream.write_all(&[VERSION, method]).await?;
+    if !is_agreed {
+        stream.shutdown().await?;
+    }
     Ok(is_agreed)
 }
 

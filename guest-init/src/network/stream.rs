@@ -9,8 +9,9 @@ use std::os::unix::net::UnixStream;
 use box_contract::wire::{
     GuestNetwork, MAX_STREAM_DATA, STREAM_WINDOW, StreamCredit, StreamData, StreamId,
 };
+use nix::libc;
 use nix::poll::PollFlags;
-use nix::sys::socket::{Shutdown, shutdown};
+use nix::sys::socket::{Shutdown, setsockopt, shutdown, sockopt};
 
 use crate::wait::is_temporary;
 
@@ -146,9 +147,15 @@ impl Stream {
         self.pass_end_on();
     }
 
-    /// Marks the stream as closed by the host.
-    pub(super) const fn close(&mut self) {
+    /// Marks the stream as closed by the host. If the host has not ended its direction before, its peer has broken the connection off
+    /// or refused it: the program gets a reset, so it does not take what it has got for the whole.
+    pub(super) fn close(&mut self) {
         self.is_closing = true;
+        if !self.host_has_ended {
+            let now = libc::linger { l_onoff: 1, l_linger: 0 };
+            // A Unix socket has no reset.
+            let _unsupported = setsockopt(&self.socket, sockopt::Linger, &now);
+        }
     }
 
     /// Adds to the number of bytes that may be sent to the host.
@@ -247,6 +254,7 @@ mod tests {
             stream.push(&[3; MAX_STREAM_DATA]);
             pushed += MAX_STREAM_DATA;
         }
+        stream.end();
         stream.close();
         assert_eq!(wanted(&stream), PollFlags::POLLOUT);
         assert!(!stream.is_over());
@@ -259,6 +267,18 @@ mod tests {
         }
         drop(stream);
         assert_eq!(reader.join().unwrap().unwrap(), pushed);
+    }
+
+    #[test]
+    fn what_the_peer_breaks_off_is_reset_and_not_ended() {
+        let (mut stream, mut program) = stream();
+        stream.push(b"half");
+        stream.close();
+        assert!(stream.is_over());
+        drop(stream);
+        let mut got = Vec::new();
+        let error = program.read_to_end(&mut got).unwrap_err();
+        assert_eq!((error.kind(), got.as_slice()), (io::ErrorKind::ConnectionReset, &b"half"[..]));
     }
 
     /// A Unix socket passes on what a program has written before it closed, also if the program has left bytes unread.

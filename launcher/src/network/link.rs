@@ -15,13 +15,14 @@ use box_contract::wire::{
 };
 use egress_proxy::{ClientKind, Filter};
 use egress_rules::{Host, Target};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use super::pipe::pipe;
 use super::services::Services;
 use super::sockets::HostSockets;
 use super::stream::{Carrier, Inlet, stream};
@@ -211,7 +212,7 @@ impl Link {
         };
         let (carrier, component) = (self.carrier(number), self.component);
         self.carriers.spawn(async move {
-            let (near, far) = duplex(BUFFER);
+            let (near, far) = pipe(BUFFER);
             carrier.carry(near, filter.serve(component, kind, far), Duration::ZERO).await;
             number
         });
@@ -232,7 +233,7 @@ impl Link {
         }
         let carrier = self.carrier(number);
         self.carriers.spawn(async move {
-            let (near, far) = duplex(BUFFER);
+            let (near, far) = pipe(BUFFER);
             carrier.carry(near, service.serve(far), Duration::ZERO).await;
             number
         });
@@ -261,7 +262,7 @@ impl Link {
             match sockets.connect(component, socket).await {
                 None => carrier.refuse().await,
                 Some(agent) if sockets.is_ssh_agent(socket) => {
-                    let (near, far) = duplex(BUFFER);
+                    let (near, far) = pipe(BUFFER);
                     let work = sockets.serve_agent(component, far, agent);
                     carrier.carry(near, work, Duration::ZERO).await;
                 }

@@ -18,6 +18,7 @@ mod error;
 pub mod given;
 mod link;
 pub(crate) mod passt;
+mod pipe;
 pub(crate) mod ports;
 mod publish;
 pub(crate) mod services;

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use box_contract::ComponentName;
 use box_contract::pace::Pace;
 use egress_proxy::{Channel, Decision, Verdict};
-use tokio::io::DuplexStream;
 use tokio::net::UnixStream;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 
+use super::pipe::Far;
 use super::ssh_agent::{self, MAX_CONNECTIONS, MAX_LISTS, MAX_SIGNATURES, Signatures};
 use crate::mounts::sockets::SharedSocket;
 use crate::streams::log::NetworkLog;
@@ -98,7 +98,7 @@ impl HostSockets {
     pub(super) async fn serve_agent(
         &self,
         component: ComponentName,
-        guest: DuplexStream,
+        guest: Far,
         agent: UnixStream,
     ) {
         let note = |decision: &Decision| self.log.note(decision);

@@ -164,7 +164,7 @@ impl Drop for Upward {
 
 impl Carrier {
     /// Passes bytes between the component and `io`, whose other end `work` drives. Returns when both directions have
-    /// ended, when the component aborts the stream, or when `work` is done and the component has received all bytes. For
+    /// ended, when either side breaks the stream off, or when `work` is done and the component has received all bytes. For
     /// `linger` after an abort, passes on what the component has sent before.
     pub(super) async fn carry(
         self,
@@ -185,7 +185,12 @@ impl Carrier {
                 is_passed = &mut upwards, if !is_up_done => (is_up_done, is_deaf) = (true, !is_passed),
                 // The component gets to the end of its bytes, and then of the peer's.
                 () = &mut lost, if is_deaf => is_deaf = false,
-                () = &mut downwards, if !is_down_done => is_down_done = true,
+                is_whole = &mut downwards, if !is_down_done => {
+                    is_down_done = true;
+                    if !is_whole {
+                        break;
+                    }
+                }
                 () = &mut work, if !is_work_done => is_work_done = true,
                 () = closed.notified() => {
                     upward.end();
@@ -244,22 +249,23 @@ async fn permit(
     out.send(HostNetwork::Credit(StreamCredit { stream, bytes })).await.is_ok()
 }
 
-/// Passes the peer's bytes to the component, at most as many as the component accepts.
+/// Passes the peer's bytes to the component, at most as many as the component accepts. Returns `false` if the peer breaks off: then the
+/// component gets no end, and takes the frame that closes the stream for a reset.
 async fn pass_down(
     mut reader: ReadHalf<impl AsyncRead>,
     (stream, out, credit): (u32, &Sender<HostNetwork>, &Semaphore),
-) {
+) -> bool {
     let mut chunk = vec![0; MAX_STREAM_DATA];
     loop {
-        let Some(most) = acquired(credit).await else { return };
-        let length = reader.read(&mut chunk[..most]).await.unwrap_or(0);
+        let Some(most) = acquired(credit).await else { return true };
+        let Ok(length) = reader.read(&mut chunk[..most]).await else { return false };
         credit.add_permits(most - length);
         let message = match length {
             0 => HostNetwork::End(StreamId { stream }),
             _ => HostNetwork::Data(StreamData { stream, data: chunk[..length].to_vec() }),
         };
         if out.send(message).await.is_err() || length == 0 {
-            return;
+            return true;
         }
     }
 }
