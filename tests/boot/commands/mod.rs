@@ -59,6 +59,11 @@ const IDLE: &str = r#"sleep 20 | script -qec "boxlaunch exec -it hello -- sh" /d
 start=$EPOCHREALTIME; boxlaunch stop hello; end=$EPOCHREALTIME
 echo $(((${end%.*}${end#*.} - ${start%.*}${start#*.}) / 1000000)); boxlaunch rm hello"#;
 
+/// Stops runs with a command: one that says something before it ends, and one that ignores the signal until the grace is over.
+const WORDS: &str = r#"
+timeout -s INT 9 boxlaunch run -q /hello -- sh -c 'trap "echo last words; exit 3" INT; while :; do sleep 0.2; done'; echo "status $?"
+timeout -s TERM 9 boxlaunch run -q --grace 1 /hello -- sh -c 'trap "echo not yet" TERM; while :; do sleep 0.2; done'; echo "status $?""#;
+
 /// Runs a shell in a terminal that script(1) makes. Types commands and Ctrl-C, and changes the terminal's size after 3 s.
 const TERMINAL: &str = r#"
 cat >/tmp/box <<'END'
@@ -122,6 +127,7 @@ fn add(dir: &Path, scenario: Scenario, host: VirtualHost) -> (Scenario, VirtualH
         .script(20, "bytes", BYTES)
         .script(40, "trees", TREES)
         .script(20, "idle", IDLE)
+        .script(40, "words", WORDS)
         .script(20, "enough", ENOUGH)
         .script(20, "terminal", TERMINAL);
     (scenario, host.file(hello, "/hello"))
@@ -197,6 +203,10 @@ fn a_command_ends_with_all_that_it_has_started() {
     assert_eq!(stdout("idle"), "hello\n0\nhello\n");
 }
 
+fn a_signal_to_a_run_goes_to_its_command_first() {
+    assert_eq!(stdout("words"), "last words\nstatus 3\nnot yet\nstatus 143\n");
+}
+
 fn more_than_the_windows_goes_in_and_comes_out() {
     assert_eq!(stdout("copy"), "0\nsame\n");
 }
@@ -258,6 +268,7 @@ tests![
     what_cannot_be_is_said_by_name,
     a_command_and_its_group_are_killed_when_its_time_is_up,
     a_command_ends_with_all_that_it_has_started,
+    a_signal_to_a_run_goes_to_its_command_first,
     more_than_the_windows_goes_in_and_comes_out,
     a_reader_who_waits_loses_nothing,
     a_reader_who_has_enough_ends_the_run_at_once,

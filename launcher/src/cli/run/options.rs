@@ -44,8 +44,8 @@ use cli_common::store::BoxArgument;
 /// once the agent is ready, and the box stops after it. With --detach, boxlaunch prints the box's name as soon as the agent
 /// is ready, and the box keeps running.
 ///
-/// A signal (SIGINT, SIGTERM, SIGHUP) shuts the box down; a second one kills it. A box with declarations that this version
-/// does not support is not started.
+/// A signal (SIGINT, SIGTERM, SIGHUP) shuts the box down; a second one kills it. With CMD, a first signal goes to CMD, and the box stops
+/// after it, or after --grace. A box with declarations that this version does not support is not started.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = EXAMPLES)]
 #[command(override_usage = "boxlaunch run [OPTIONS] <BOX> [-- <CMD>...]\n       \

@@ -288,10 +288,35 @@ impl Run<'_> {
         let (input, tty) = (args.options.input()?, args.options.terminal()?);
         let started = Instant::now();
         let setup = CommandSetup { exec, input, tty, output: &mut output };
-        let exit = client.exec(setup, agent_output)?;
+        let exit = match client.exec(setup, agent_output) {
+            Err(ClientError::Stopped(stopped)) => {
+                self.after_signal(client, stopped, &mut output, agent_output)?
+            }
+            exit => exit?,
+        };
         let taken = started.elapsed();
         let report = CommandReport::new(self.component, argv, exit, taken, &output);
         Ok(Ending::Command(Box::new(report.refused(client.take_refusal()))))
+    }
+
+    /// Passes a signal on to the command, and waits for its end and its last output. Returns the signal again if another one arrives,
+    /// or if the command has not ended after the grace: then it ends with the box.
+    fn after_signal(
+        &self,
+        client: &mut Client<'_>,
+        stopped: Stopped,
+        output: &mut Route,
+        agent_output: &mut Route,
+    ) -> Result<Exited, ClientError> {
+        self.signals.forget();
+        client.ask_to_signal(false, stopped.0);
+        client.give_up_after(self.args.grace());
+        let ended = client.wait_for_command(output, agent_output);
+        client.be_patient();
+        match ended {
+            Err(ClientError::NoAnswer) => Err(stopped.into()),
+            ended => ended,
+        }
     }
 
     /// Returns the limit of the box's policy for the output of a command in a report.
