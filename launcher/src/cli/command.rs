@@ -41,8 +41,8 @@ pub(crate) struct CommandOptions {
     #[arg(long, value_name = "SECONDS", requires = "command")]
     #[arg(value_parser = milliseconds, allow_negative_numbers = true)]
     timeout: Option<u64>,
-    /// Keep at most this much of each output stream for --json, such as 16MiB; a number alone is in bytes. `truncated` is true
-    /// if there was more [default: `max-output` of the box's `sandbox`, or 1MiB].
+    /// Keep at most this much of each output stream for --json, such as 16MiB; a number alone is in bytes. Of more, the first and the
+    /// last half are kept, and `truncated` is true [default: `max-output` of the box's `sandbox`, or 1MiB].
     #[arg(long, value_name = "SIZE", requires_all = ["command", "json"])]
     #[arg(value_parser = size_between(0, MAX_CAPTURED, Some(1)), allow_negative_numbers = true)]
     max_output: Option<u64>,

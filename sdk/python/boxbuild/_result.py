@@ -22,7 +22,8 @@ class Result:
         stdout: The output as text. Bytes that are not UTF-8 are U+FFFD here.
         stderr: The same of the standard error.
         duration: How long the command took, in seconds.
-        truncated: Whether it has written more than `stdout` and `stderr` have.
+        truncated: Whether it has written more than `stdout` and `stderr` have: of more than the limit, these have the start and the
+            end, with a line such as `[… 4096 bytes left out …]` between them.
         timed_out: Whether it was killed after its time limit.
         oom_killed: Whether the kernel has killed a process for lack of memory.
         disk_full: Whether the command has failed, and the disk of the component is full.

@@ -19,7 +19,10 @@ export class Result {
   readonly stderr: string;
   /** How long the command took, in seconds. */
   readonly duration: number;
-  /** Whether it has written more than `stdout` and `stderr` have. */
+  /**
+   * Whether it has written more than `stdout` and `stderr` have: of more than the limit, these have the start and the end, with a line such
+   * as `[… 4096 bytes left out …]` between them.
+   */
   readonly truncated: boolean;
   /** Whether it was killed after its time limit. */
   readonly timedOut: boolean;

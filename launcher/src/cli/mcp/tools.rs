@@ -249,7 +249,10 @@ mod tests {
         output.write(Stream::Stdout, b"output").unwrap();
         let result = reported(exited(7, false), &output);
         let object = &result["structuredContent"];
-        assert_eq!((&object["status"], &object["stdout"]), (&json!(7), &json!("out")));
+        assert_eq!(
+            (&object["status"], &object["stdout"]),
+            (&json!(7), &json!("ou\n[… 3 bytes left out …]\nt"))
+        );
         assert_eq!((&object["truncated"], &result["isError"]), (&json!(true), &json!(false)));
         let text = result["content"][0]["text"].as_str().unwrap();
         assert_eq!(&serde_json::from_str::<Value>(text).unwrap(), object);

@@ -9,8 +9,10 @@ use box_contract::wire::Stream;
 use safe_text::Harmless;
 use serde::{Serialize, Serializer};
 
+mod kept;
 mod outlet;
 
+use kept::Kept;
 pub use outlet::Outlet;
 
 /// How much of a stream is kept by default if output is captured, in bytes.
@@ -36,19 +38,19 @@ pub enum Route {
     /// Writes both streams to one writer, line by line, with a prefix. By default, removes control characters that
     /// could harm a terminal.
     Prefix(Prefixed),
-    /// Keeps the start of both streams in memory.
+    /// Keeps the start and the end of both streams in memory.
     Capture(Captured),
     /// Discards the output.
     Nowhere,
 }
 
 impl Route {
-    /// Returns a route that keeps the first [`MAX_CAPTURE`] bytes of each stream in memory.
+    /// Returns a route that keeps [`MAX_CAPTURE`] bytes of each stream in memory.
     pub fn capture() -> Self {
         Self::Capture(Captured::default())
     }
 
-    /// Returns a route that keeps the first `limit` bytes of each stream in memory.
+    /// Returns a route that keeps `limit` bytes of each stream in memory: a half of its start, and a half of its end.
     pub fn capture_within(limit: usize) -> Self {
         Self::Capture(Captured { limit, ..Captured::default() })
     }
@@ -99,10 +101,8 @@ fn write_through(writer: &mut dyn Write, data: &[u8]) -> io::Result<()> {
 /// The captured output of a program.
 #[derive(Debug, Clone)]
 pub struct Captured {
-    stdout: Vec<u8>,
-    stderr: Vec<u8>,
-    /// Whether either stream was longer than `limit`.
-    truncated: bool,
+    stdout: Kept,
+    stderr: Kept,
     /// How much of each stream is kept, in bytes.
     limit: usize,
 }
@@ -123,10 +123,10 @@ impl Serialize for Captured {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let reported = Reported {
             stdout: self.stdout(),
-            stdout_base64: lossless(&self.stdout),
+            stdout_base64: lossless(&self.stdout.bytes()),
             stderr: self.stderr(),
-            stderr_base64: lossless(&self.stderr),
-            truncated: self.truncated,
+            stderr_base64: lossless(&self.stderr.bytes()),
+            truncated: self.stdout.is_truncated() || self.stderr.is_truncated(),
         };
         reported.serialize(serializer)
     }
@@ -134,8 +134,7 @@ impl Serialize for Captured {
 
 impl Default for Captured {
     fn default() -> Self {
-        let (stdout, stderr) = (Vec::new(), Vec::new());
-        Self { stdout, stderr, truncated: false, limit: MAX_CAPTURE }
+        Self { stdout: Kept::default(), stderr: Kept::default(), limit: MAX_CAPTURE }
     }
 }
 
@@ -145,14 +144,14 @@ fn lossless(bytes: &[u8]) -> Option<String> {
 }
 
 impl Captured {
-    /// Returns the start of standard output as text.
+    /// Returns the start and the end of standard output as text, with a line between them that counts what was left out.
     pub fn stdout(&self) -> String {
-        String::from_utf8_lossy(&self.stdout).into_owned()
+        text(&self.stdout)
     }
 
-    /// Returns the start of standard error as text.
+    /// Returns the start and the end of standard error as text, with a line between them that counts what was left out.
     pub fn stderr(&self) -> String {
-        String::from_utf8_lossy(&self.stderr).into_owned()
+        text(&self.stderr)
     }
 
     fn write(&mut self, stream: Stream, data: &[u8]) {
@@ -160,10 +159,12 @@ impl Captured {
             Stream::Stdout => &mut self.stdout,
             Stream::Stderr => &mut self.stderr,
         };
-        let room = self.limit.saturating_sub(kept.len());
-        self.truncated |= data.len() > room;
-        kept.extend_from_slice(&data[..data.len().min(room)]);
+        kept.push(data, self.limit);
     }
+}
+
+fn text(kept: &Kept) -> String {
+    String::from_utf8_lossy(&kept.bytes()).into_owned()
 }
 
 /// Splits a stream into lines.
@@ -357,23 +358,23 @@ mod tests {
         let mut route = Route::Capture(Captured::default());
         route.write(Stream::Stdout, &vec![b'a'; MAX_CAPTURE]).unwrap();
         route.write(Stream::Stderr, b"\xffok").unwrap();
-        assert!(!route.captured().truncated);
-        route.write(Stream::Stdout, b"b").unwrap();
-        let captured = route.captured();
-        assert!(captured.truncated);
-        assert_eq!(captured.stdout().len(), MAX_CAPTURE);
-        assert_eq!(captured.stderr(), "\u{fffd}ok");
-        let report = serde_json::to_value(&captured).unwrap();
+        let report = serde_json::to_value(route.captured()).unwrap();
         assert_eq!(report["stderr"], "\u{fffd}ok");
         assert_eq!(report["stderr_base64"], "/29r");
         assert!(report.get("stdout_base64").is_none(), "it is text");
+        assert_eq!(report["truncated"], false);
+        route.write(Stream::Stdout, b"b").unwrap();
+        let captured = route.captured();
+        assert_eq!(serde_json::to_value(&captured).unwrap()["truncated"], true);
+        assert!(captured.stdout().len() < MAX_CAPTURE + 99);
+        assert!(captured.stdout().ends_with("ab"), "the end is there");
         let mut route = Route::capture_within(2);
         route.write(Stream::Stdout, b"ab").unwrap();
         route.write(Stream::Stderr, b"abc").unwrap();
         let captured = route.captured();
         assert_eq!(
-            (captured.stdout(), captured.stderr(), captured.truncated),
-            ("ab".into(), "ab".into(), true)
+            (captured.stdout().as_str(), captured.stderr().as_str()),
+            ("ab", "a\n[… 1 byte left out …]\nc")
         );
     }
 }
