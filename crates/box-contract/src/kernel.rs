@@ -17,6 +17,11 @@ impl KernelName {
     /// The suffix of the lean kernel's release, as printed by `uname -r`.
     pub const LEAN_RELEASE: &'static str = "-boxbuild";
 
+    /// Returns whether a kernel's release is that of the lean kernel.
+    pub fn is_lean(release: &str) -> bool {
+        release.trim_end().ends_with(Self::LEAN_RELEASE)
+    }
+
     /// Returns the kernel with this name, or `None` if the text is a path.
     pub fn of(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|it| it.name() == text)

@@ -89,7 +89,7 @@ pub fn extract(file: &[u8]) -> Result<Kernel<'_>, KernelError> {
 /// [`KernelError`].
 pub fn extract_named(wanted: KernelName, file: &[u8]) -> Result<Kernel<'_>, KernelError> {
     let kernel = extract(file)?;
-    if wanted == KernelName::Lean && !kernel.version.ends_with(KernelName::LEAN_RELEASE) {
+    if wanted == KernelName::Lean && !KernelName::is_lean(&kernel.version) {
         return Err(KernelError::Other { wanted, found: kernel.version });
     }
     Ok(kernel)

@@ -36,6 +36,7 @@ use boxlaunch::host::{self, kvm::DEVICE};
 use boxlaunch::machine::variables::GivenVariable;
 use boxlaunch::machine::{BoxToRun, HostResources, MachineError, StartPolicy};
 use boxlaunch::mounts::scratch;
+use boxlaunch::mounts::shares::HostShare;
 use boxlaunch::mounts::volumes::VolumePlace;
 use boxlaunch::network::Given;
 use boxlaunch::opened::receipt::Receipts;
@@ -318,6 +319,7 @@ impl Boot<'_> {
         if is_told {
             asked.shared.warnings.iter().for_each(|it| screen.notice(it));
             shares::notices(shares).for_each(|it| screen.notice(&it));
+            self.say_lacks_of(shares);
             shares::file_notices(&asked.shared.files).for_each(|it| screen.notice(&it));
             shares::of_project(args).iter().for_each(|it| screen.notice(it));
             shares::socket_notices(&asked.shared.sockets).for_each(|it| screen.notice(&it));
@@ -327,6 +329,23 @@ impl Boot<'_> {
             notice.iter().for_each(|it| screen.notice(it));
         }
         Ok(())
+    }
+
+    /// Prints what the shares do not do that a directory of this host does.
+    fn say_lacks_of(&self, shares: &[HostShare]) {
+        let late = shares::late(shares, &self.opened.config.kernel_version);
+        let own: Vec<_> = shares.iter().map(HostShare::record).collect();
+        let all = match own.iter().any(|it| it.writable) {
+            // If they cannot be read, the notices about them are missing.
+            true => Boxes::new(self.state).all().unwrap_or_default(),
+            false => Vec::new(),
+        };
+        let others = all.iter().filter(|it| {
+            it.state == State::Running && Some(it.name.as_str()) != self.args.name.as_deref()
+        });
+        let unlocked =
+            shares::unlocked(&own, others.map(|it| (it.name.as_str(), it.shares.as_slice())));
+        late.iter().chain(&unlocked).for_each(|it| self.screen.notice(it));
     }
 
     /// Begins the record of the run. With `--replace`, first stops the box that has the name, and gives it another name.

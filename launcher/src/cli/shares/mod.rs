@@ -3,6 +3,7 @@
 //! A box declares the shares that it wants. Only the command line grants them.
 
 mod again;
+mod lacks;
 mod project;
 mod skills;
 mod survey;
@@ -32,6 +33,7 @@ use super::lacks::Lack;
 use super::run::{RunArgs, agent_of_host, others};
 
 pub(super) use again::parse_record;
+pub(super) use lacks::{late, unlocked};
 pub(super) use project::notice as of_project;
 pub(super) use skills::FoundSkills;
 use skills::OpenedSkills;

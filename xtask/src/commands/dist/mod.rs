@@ -243,7 +243,7 @@ mod tests {
             let shown = run(boxbuild().args(arguments), &checkout);
             let shown: Value = serde_json::from_slice(&shown).unwrap();
             let version = shown["kernel_version"].as_str().unwrap();
-            assert!(version.ends_with(KernelName::LEAN_RELEASE), "{programs}: {version}");
+            assert!(KernelName::is_lean(version), "{programs}: {version}");
         }
         let mut pip = Command::new("python3");
         pip.args([
