@@ -9,14 +9,14 @@ import subprocess
 import tempfile
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Callable, Generator, IO, Optional, Type, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Callable, Generator, IO, Optional, Tuple, Type, TypeVar, cast
 
 from . import _schema as schema
 from ._call import STDERR, Call, Output, Polling, Spawn, Steps, Stream, not_started, passed_on
 from ._config import BoxConfig
 from ._operations import commands, files, lifecycle, look, sessions, store, talk
 from ._operations.handle import Handle, Owner
-from ._surface import PATIENCE, document, end_of, open_terminal, resize, tell_size
+from ._surface import ONE_STREAM, PATIENCE, document, end_of, open_terminal, resize, tell_size
 
 if TYPE_CHECKING:
     from typing_extensions import ParamSpec
@@ -244,6 +244,17 @@ class Process:
             subprocess.TimeoutExpired: The command runs after `timeout` seconds.
         """
         return self._process.wait(timeout)
+
+    def communicate(self, input: Optional[bytes] = None, timeout: Optional[float] = None) -> Tuple[bytes, bytes]:
+        """Writes `input` and its end, reads both streams until the command ends, and returns what it has written to them.
+
+        Raises:
+            subprocess.TimeoutExpired: The command runs after `timeout` seconds.
+            ValueError: The command has a terminal.
+        """
+        if self._terminal is not None:
+            raise ValueError(ONE_STREAM)
+        return self._process.communicate(input, timeout)
 
     def send_signal(self, number: int) -> None:
         """Sends the command SIGINT, SIGTERM or SIGHUP. A second signal, and SIGKILL, kill it.

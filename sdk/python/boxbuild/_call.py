@@ -267,4 +267,16 @@ def _natural(number: float, time: float) -> int:
 
 def pairs(values: Optional[Mapping[str, Any]]) -> Tuple[str, ...]:
     """Returns `NAME=VALUE` for each entry."""
-    return tuple(f"{name}={value}" for name, value in (values or {}).items())
+    return tuple(f"{name}={value}" for name, value in given(values or {}).items())
+
+
+def given(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns variables that all have a value.
+
+    Raises:
+        TypeError: A value is `None`, which could mean an empty value or no variable.
+    """
+    for name, value in values.items():
+        if value is None:
+            raise TypeError(f"the value of {name} is None: leave it out, or give a text, also an empty one")
+    return values

@@ -13,6 +13,8 @@ from typing import Any, BinaryIO, Callable, Tuple
 
 #: How long a program may take to end after a signal before it is killed, in seconds.
 PATIENCE = 15
+#: Why a command in a terminal has no `communicate`.
+ONE_STREAM = "a command in a terminal has one stream: read `stdout`"
 
 
 def document(method: Callable[..., Any], operation: Callable[..., Any], result: str = "") -> None:

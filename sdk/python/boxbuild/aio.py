@@ -14,7 +14,7 @@ import os
 import signal
 import subprocess
 import tempfile
-from typing import TYPE_CHECKING, Any, AsyncGenerator, Callable, Coroutine, Generator, Generic, Optional, Type, TypeVar, cast
+from typing import TYPE_CHECKING, Any, AsyncGenerator, Callable, Coroutine, Generator, Generic, Optional, Tuple, Type, TypeVar, cast
 
 from . import _errors
 from . import _schema as schema
@@ -25,7 +25,7 @@ from ._failure import BoxbuildError, CommandError, ProgramNotFoundError
 from ._operations import commands, files, lifecycle, look, sessions, store, talk
 from ._operations.handle import Handle, Owner
 from ._result import FileChange, FileEntry, Result
-from ._surface import PATIENCE, document, end_of, open_terminal, resize, tell_size
+from ._surface import ONE_STREAM, PATIENCE, document, end_of, open_terminal, resize, tell_size
 
 if TYPE_CHECKING:
     from typing_extensions import ParamSpec
@@ -291,6 +291,17 @@ class Process:
             asyncio.TimeoutError: The command runs after `timeout` seconds.
         """
         return await asyncio.wait_for(self._process.wait(), timeout)
+
+    async def communicate(self, input: Optional[bytes] = None, timeout: Optional[float] = None) -> Tuple[bytes, bytes]:
+        """Writes `input` and its end, reads both streams until the command ends, and returns what it has written to them.
+
+        Raises:
+            asyncio.TimeoutError: The command runs after `timeout` seconds.
+            ValueError: The command has a terminal.
+        """
+        if self._terminal is not None:
+            raise ValueError(ONE_STREAM)
+        return await asyncio.wait_for(self._process.communicate(input or b""), timeout)
 
     def send_signal(self, number: int) -> None:
         """Sends the command SIGINT, SIGTERM or SIGHUP. A second signal, and SIGKILL, kill it.

@@ -203,6 +203,9 @@ class Work(Scratch):
                 self.assertEqual(process.stdout.readline(), b"ready\n")
                 process.terminate()
                 self.assertEqual((process.stdout.read(), process.wait()), (b"asked\n", 7))
+            with box.popen("head -c 200000 /dev/zero >&2; cat") as process:
+                stdout, stderr = process.communicate(b"x" * 300_000)
+                self.assertEqual((len(stdout), len(stderr), process.returncode), (300_000, 200_000, 0))
             with box.popen(["sleep", "1000"]):
                 until(lambda: "sleep 1000" in box.exec("ps -o args").stdout)
             until(lambda: "sleep 1000" not in box.exec("ps -o args").stdout)

@@ -55,6 +55,9 @@ class Calls(unittest.TestCase):
         call = first(commands.exec(HELLO, "env", env=env))
         self.assertEqual(call.argv[3:-5], ["--env=C=\x1b", "--env=D.E=x", "--env-file=-"])
         self.assertEqual((call.input or b"").decode(), 'A="it\'s $5\\\\ \\"#\\n\\tend"\nB="caf\u00e9"\nF=""\n')
+        for input in (None, "text"):
+            with self.assertRaisesRegex(TypeError, "value of A is None"):
+                first(commands.exec(HELLO, "env", env={"A": None}, input=input))  # type: ignore[dict-item]
         call = first(commands.exec(HELLO, "env", env={"A": "1"}, input="text"))
         self.assertEqual((call.argv[3:-5], call.input), (["--env=A=1", "--interactive"], b"text"))
 

@@ -102,5 +102,17 @@ function natural(number: number, time: number): number {
 
 /** Returns `NAME=VALUE` for each entry. */
 export function pairs(values: Readonly<Record<string, string>> | undefined): string[] {
-  return Object.entries(values ?? {}).map(([name, value]) => `${name}=${value}`);
+  return given(values ?? {}).map(([name, value]) => `${name}=${value}`);
+}
+
+/**
+ * Returns variables that all have a value.
+ *
+ * @throws {TypeError} A value is `null` or `undefined`, which could mean an empty value or no variable.
+ */
+export function given(values: Readonly<Record<string, string>>): [string, string][] {
+  const entries = Object.entries(values);
+  const missing = entries.find(([, value]) => value === null || value === undefined);
+  if (missing) throw new TypeError(`the value of ${missing[0]} is ${missing[1]}: leave it out, or give a text, also an empty one`);
+  return entries;
 }

@@ -1,6 +1,6 @@
 /** Commands in a box. */
 
-import { flag, option, pairs, preciseSeconds, type Abortable } from "./call.js";
+import { flag, given, option, pairs, preciseSeconds, type Abortable } from "./call.js";
 import type * as schema from "./schema.js";
 
 /** The program and its arguments, or a line for `sh`. */
@@ -73,7 +73,7 @@ export function commandWords(options: ExecOptions): string[] {
  * It can have no invisible characters but line ends and tabs.
  */
 export function ofFile(env: Readonly<Record<string, string>>): Record<string, string> {
-  const quoted = Object.entries(env).map(([name, value]) => [name, `"${value.replace(/[\n\r\t\\"]/g, (it) => ESCAPES[it]!)}"`]);
+  const quoted = given(env).map(([name, value]) => [name, `"${value.replace(/[\n\r\t\\"]/g, (it) => ESCAPES[it]!)}"`]);
   const fits = ([name, value]: string[]) => /^[A-Za-z_]\w*$/.test(name!) && !INVISIBLE.test(value!);
   return Object.fromEntries(quoted.filter(fits)) as Record<string, string>;
 }

@@ -3,6 +3,7 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { createInterface } from "node:readline";
 import { PassThrough, type Readable, type Writable } from "node:stream";
+import { buffer } from "node:stream/consumers";
 
 import { ProgramNotFoundError } from "./failure.js";
 import { ended, onAbort, run, started } from "./run.js";
@@ -90,6 +91,18 @@ export class Process {
     const status = await this.#end;
     this.#aborted?.throwIfAborted();
     return status;
+  }
+
+  /**
+   * Writes `input` and its end, reads both streams until the command ends, and returns what it has written to them.
+   *
+   * @throws {TypeError} The command has a terminal.
+   */
+  async communicate(input: string | Uint8Array = ""): Promise<{ stdout: Buffer; stderr: Buffer }> {
+    if (!this.stderr) throw new TypeError("a command in a terminal has one stream: read `stdout`");
+    this.stdin.end(input);
+    const [stdout, stderr] = await Promise.all([buffer(this.stdout), buffer(this.stderr), this.wait()]);
+    return { stdout, stderr };
   }
 
   /**

@@ -21,6 +21,9 @@ test("exec", async (test) => {
   const words = await programs.words(recorded.EXEC, () => HELLO.exec(["ls", "-l"], given));
   assert.deepEqual(words, ["boxlaunch", "exec", "--json", ...options, "hello", "--", "ls", "-l"]);
   assert.equal(programs.read("input"), 'A="1"\n');
+  for (const input of [undefined, "text"]) {
+    await assert.rejects(HELLO.exec("env", { env: { A: null as unknown as string }, input }), /value of A is null/);
+  }
   const piped = await programs.words(recorded.EXEC, () => HELLO.exec("cat | wc", { input: "text" }));
   assert.deepEqual(piped.slice(2), ["--json", "--interactive", "hello", "--", "/bin/sh", "-c", "cat | wc"]);
   assert.equal(programs.read("input"), "text");

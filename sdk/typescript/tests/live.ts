@@ -115,6 +115,10 @@ test("work in a box", async (test) => {
   assert.equal(await trapping.wait(), 7);
   assert.equal(String(trapping.stdout.read()), "ready\nasked\n");
 
+  await using both = await box.popen("head -c 200000 /dev/zero >&2; cat");
+  const wrote = await both.communicate("x".repeat(300_000));
+  assert.deepEqual([wrote.stdout.length, wrote.stderr.length, both.returncode], [300_000, 200_000, 0]);
+
   await box.exec("mkdir /tmp/d; echo x >/tmp/d/old; ln -s /tmp/d/file /tmp/link", { check: true });
   const changes = box.files.watch("/tmp/d", { interval: 0.2 });
   const first = changes.next();

@@ -6,7 +6,7 @@ import re
 import signal
 from typing import Dict, List, Mapping, Optional, Tuple, Union
 
-from .._call import Spawn, Steps, ask, boxlaunch, flag, option, pairs, precise_seconds
+from .._call import Spawn, Steps, ask, boxlaunch, flag, given, option, pairs, precise_seconds
 from .._result import Result
 from .handle import Command, Component, Data, Handle
 
@@ -174,7 +174,7 @@ def _of_file(env: Mapping[str, str]) -> Dict[str, str]:
 
     It can have no invisible characters but line ends and tabs.
     """
-    texts = {name: str(value) for name, value in env.items() if re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name)}
+    texts = {name: str(value) for name, value in given(env).items() if re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name)}
     quoted = {name: f'"{it.translate(_ESCAPES)}"' for name, it in texts.items()}
     return {name: it for name, it in quoted.items() if it.isprintable() and not _SHAPELESS.search(it)}
 
