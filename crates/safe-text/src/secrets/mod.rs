@@ -47,8 +47,16 @@ const SECRET_ENDS: [&str; 26] = [
     "_PWD",
 ];
 /// Exceptions to [`SECRET_ENDS`]: tokens of language models, and words that happen to end in `PASS`.
-const HARMLESS_ENDS: [&str; 7] =
-    ["BOS_TOKEN", "EOS_TOKEN", "PAD_TOKEN", "STOP_TOKEN", "UNK_TOKEN", "BYPASS", "COMPASS"];
+const HARMLESS_ENDS: [&str; 8] = [
+    "BOS_TOKEN",
+    "EOS_TOKEN",
+    "PAD_TOKEN",
+    "STOP_TOKEN",
+    "UNK_TOKEN",
+    "BYPASS",
+    "COMPASS",
+    "ASKPASS",
+];
 /// Values of `…_AUTH` that name a method and are no credentials.
 const AUTH_METHODS: [&str; 22] = [
     "anonymous",
@@ -302,6 +310,7 @@ mod tests {
             ("MAX_TOKEN_1", "5"),
             ("AUTH0", "tenant"),
             ("COMPASS1", "north"),
+            ("GIT_ASKPASS", "askpass.sh"),
             ("FORMAT", "token: %s"),
             ("NOTE", "Password: none"),
         ] {
