@@ -5,7 +5,8 @@ pub(crate) fn decoded(text: &str) -> Option<Vec<u8>> {
     let mut parts = text.split('%');
     let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
     for part in parts {
-        bytes.push(part.get(..2).and_then(|it| u8::from_str_radix(it, 16).ok())?);
+        let digits = part.get(..2).filter(|it| it.bytes().all(|it| it.is_ascii_hexdigit()))?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
         bytes.extend_from_slice(&part.as_bytes()[2..]);
     }
     Some(bytes)

@@ -17,6 +17,7 @@ const HTTPS: u16 = 443;
 const WHOLE_URL: &str = "the request is for a proxy, and this is a service: send the path alone";
 const AMBIGUOUS: &str = "servers could read the path in two ways: it has `;`, an empty part, `.`, `..`, or one of them or a slash as %XX";
 const OTHER_METHOD: &str = "some servers take another method from the query";
+const MALFORMED: &str = "a parameter's name has a `%` without two digits after it";
 const WEBSOCKET: &str = "a service carries no WebSocket";
 
 /// Returns the request for the log.
@@ -67,8 +68,10 @@ impl Service {
     /// Checks that no parameter of the query is a credential, which the host adds, or changes the method.
     fn check_query(&self, is_reading: bool, query: &str) -> Result<(), Refusal> {
         let names = query.split(['&', ';']).map(|it| it.split('=').next().unwrap_or_default());
-        let names = names.map(|it| decoded(&it.replace('+', " ")).unwrap_or_default());
-        for name in names.map(|it| String::from_utf8_lossy(&it).into_owned()) {
+        for name in names {
+            // Some servers read more than `%XX`, such as `%u0061`.
+            let name = decoded(&name.replace('+', " ")).ok_or(Refusal::Request(MALFORMED))?;
+            let name = String::from_utf8_lossy(&name).into_owned();
             if names::is_method(&name) {
                 return Err(Refusal::Request(OTHER_METHOD));
             }

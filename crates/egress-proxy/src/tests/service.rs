@@ -128,6 +128,8 @@ async fn what_no_rule_allows_is_not_sent() {
         ("GET /models?a=b&access_token=mine", 400, "pass \"access_token\""),
         ("GET /models?%6bey=mine", 400, "the query has \"key\""),
         ("GET /models?_method=DELETE", 400, "another method"),
+        ("GET /models?%u005fmethod=DELETE", 400, "without two digits"),
+        ("GET /models?%+fx=1", 400, "without two digits"),
     ] {
         let got = world.ask(&format!("{head} HTTP/1.1"), "").await;
         assert!(
