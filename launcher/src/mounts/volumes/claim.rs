@@ -44,11 +44,11 @@ impl Claim {
     }
 
     /// Adds a box that uses a volume to the record of the volume. The origins of the first box stay. The box itself is added, so that it
-    /// starts again when its name means a newer one. The origins of an equal box are not: its next version can be another one. A volume of
-    /// an earlier version is left to a box whose origin is known.
-    pub(super) fn add_to(&self, recorded: &mut Vec<String>, is_new: bool) {
+    /// starts again when its name means a newer one. The origins of an equal box are not: its next version can be another one. A volume that
+    /// a box has used with an earlier version (`is_used`, and no record) is left to a box whose origin is known.
+    pub(super) fn add_to(&self, recorded: &mut Vec<String>, is_used: bool) {
         let is_first = recorded.is_empty();
-        if is_first && !is_new && self.origins.is_empty() {
+        if is_first && is_used && self.origins.is_empty() {
             return;
         }
         if is_first || (self.is_successor(recorded) && !self.has_origin(recorded)) {
@@ -103,7 +103,7 @@ mod tests {
         let mut recorded = Vec::new();
         let first = claim(&["/home/me/a/Boxfile"], "1");
         assert!(first.permits(&recorded), "a volume of an earlier version");
-        first.add_to(&mut recorded, true);
+        first.add_to(&mut recorded, false);
         for (origins, content, expected) in [
             (&["/home/me/a/Boxfile"][..], "2", true),
             (&[], "1", true),
@@ -113,7 +113,7 @@ mod tests {
         ] {
             assert_eq!(claim(origins, content).permits(&recorded), expected, "{origins:?}");
         }
-        claim(&["/home/me/a/Boxfile"], "2").add_to(&mut recorded, true);
+        claim(&["/home/me/a/Boxfile"], "2").add_to(&mut recorded, false);
         assert!(claim(&[], "2").permits(&recorded), "it starts again by its digest");
         assert_eq!(recorded[0], "/home/me/a/Boxfile", "messages name the first one");
     }
@@ -121,17 +121,17 @@ mod tests {
     #[test]
     fn who_publishes_an_equal_box_gets_no_volume_for_the_next_one() {
         let mut recorded = Vec::new();
-        claim(&["good.example/app"], "1").add_to(&mut recorded, true);
+        claim(&["good.example/app"], "1").add_to(&mut recorded, false);
         let copy = claim(&["evil.example/app"], "1");
         assert!(copy.permits(&recorded));
-        copy.add_to(&mut recorded, true);
+        copy.add_to(&mut recorded, false);
         assert!(!claim(&["evil.example/app"], "2").permits(&recorded));
     }
 
     #[test]
     fn an_update_gives_the_volumes_to_the_box_that_the_user_names() {
         let mut recorded = Vec::new();
-        claim(&["/home/me/a/Boxfile"], "1").add_to(&mut recorded, true);
+        claim(&["/home/me/a/Boxfile"], "1").add_to(&mut recorded, false);
         let successor_of = |content: &str, by: Claim| Claim {
             predecessor: Some(Digest::of(content.as_bytes()).to_string()),
             ..by
@@ -141,7 +141,7 @@ mod tests {
         assert!(!of_third.permits(&recorded), "a volume that the box before has not used");
         let update = successor_of("1", update);
         assert!(update.permits(&recorded));
-        update.add_to(&mut recorded, true);
+        update.add_to(&mut recorded, false);
         assert!(claim(&["registry.example/acme/agent"], "3").permits(&recorded));
         assert!(claim(&[], "1").permits(&recorded), "the old box starts again if the update fails");
     }
@@ -149,9 +149,9 @@ mod tests {
     #[test]
     fn a_volume_of_an_earlier_version_is_left_to_a_box_of_a_known_origin() {
         let mut recorded = Vec::new();
-        claim(&[], "1").add_to(&mut recorded, false);
+        claim(&[], "1").add_to(&mut recorded, true);
         assert!(claim(&["/home/me/a/Boxfile"], "2").permits(&recorded));
-        claim(&["/home/me/a/Boxfile"], "2").add_to(&mut recorded, false);
+        claim(&["/home/me/a/Boxfile"], "2").add_to(&mut recorded, true);
         assert!(!claim(&["/home/me/b/Boxfile"], "3").permits(&recorded));
     }
 
@@ -159,7 +159,7 @@ mod tests {
     fn a_volume_remembers_so_many_boxes_and_no_more() {
         let mut recorded = Vec::new();
         for number in 0..100 {
-            claim(&["/home/me/a/Boxfile"], &number.to_string()).add_to(&mut recorded, true);
+            claim(&["/home/me/a/Boxfile"], &number.to_string()).add_to(&mut recorded, false);
         }
         assert_eq!(recorded.len(), KEPT);
         assert!(claim(&["/home/me/a/Boxfile"], "new").permits(&recorded));

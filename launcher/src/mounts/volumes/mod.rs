@@ -245,7 +245,7 @@ impl Volumes {
         record.taker = Some(name.to_owned());
         record.write(&directory)?;
         // Written when the VM starts: a box that never ran has no claim.
-        claim.iter().for_each(|it| it.add_to(&mut record.origins, is_new));
+        claim.iter().for_each(|it| it.add_to(&mut record.origins, record.used_ms.is_some()));
         Ok(Volume { disk, guest: guest.clone(), scope: *scope, directory, record, is_new })
     }
 
