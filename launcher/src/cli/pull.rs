@@ -20,6 +20,7 @@ use safe_text::shown;
 use serde_json::Value;
 
 use super::error::{Failure, signal_code, usage};
+use super::notify;
 use super::paths::SELF;
 use super::run::RunArgs;
 use super::stored::{PROGRAM, print_result};
@@ -141,11 +142,17 @@ fn is_needed(args: &RunArgs) -> Result<bool, Failure> {
 /// Pulls the box of a run. Returns the output, or the exit code of a failed pull.
 fn fetch(args: &RunArgs, is_aside: bool) -> Result<Result<Vec<u8>, u8>, Failure> {
     let mut pull = Command::new(SELF);
-    pull.args(["pull", "--for-start"]).arg(args.subject.word());
+    pull.arg("pull").args(keeping(is_aside, notify::is_heard())).arg(args.subject.word());
     pull.args(is_aside.then_some("--aside"));
     pull.args(args.expected().map(|it| format!("--expect={it}")));
     pull.args(args.json.then_some("--json")).args(is_quiet().then_some("--quiet"));
     helper(pull, (&args.subject.store, &args.registries), "the process that pulls the box")
+}
+
+/// Returns the option with which the store keeps a box no longer than others. The box that a service starts has none: the next one
+/// under its reference is compared with it, so a full store must not forget it.
+fn keeping(is_aside: bool, is_of_service: bool) -> Option<&'static str> {
+    (is_aside || !is_of_service).then_some("--for-start")
 }
 
 /// Runs another process that brings the box of a run into the store. Returns its output, or its exit code if it has failed. Its
@@ -185,5 +192,18 @@ fn is_missing(args: &RunArgs) -> Result<bool, Failure> {
         // The box was never pulled, or the box or one of its blobs was removed since.
         Err(error) if error.is_absent() => Ok(true),
         Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_box_of_a_service_is_kept_and_the_next_one_is_not_before_it_is_permitted() {
+        assert_eq!(keeping(false, true), None);
+        for (is_aside, is_of_service) in [(true, true), (true, false), (false, false)] {
+            assert_eq!(keeping(is_aside, is_of_service), Some("--for-start"));
+        }
     }
 }

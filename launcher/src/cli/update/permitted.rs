@@ -160,8 +160,8 @@ impl UpdateArgs {
     /// Runs `boxlaunch update --next`.
     pub(super) fn next(&self) -> Result<u8, Failure> {
         let mut run = self.run(&[])?;
-        let before = self.reference_before()?;
-        let before = before.and_then(|it| exactly(it.digest, "", &self.subject.store));
+        let noted = self.reference_before()?;
+        let before = noted.as_ref().and_then(|it| exactly(it.digest, "", &self.subject.store));
         let before = before.map(|it| it.opened.plan().clone());
         let aside = match self.bring(&mut run)? {
             Ok(aside) => aside,
@@ -178,6 +178,8 @@ impl UpdateArgs {
             );
             credentials::check((&self.name, &before.services), opened.plan(), &help)?;
             new.check(Some(&before))?;
+        } else if noted.is_some() {
+            new.check(None)?;
         }
         new.move_reference()?;
         print(&format!("{} starts next with {}\n", self.name, opened.digest))?;
