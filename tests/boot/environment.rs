@@ -54,13 +54,15 @@ boxlaunch up -q --forget --box /netted -p 8083:80; boxlaunch port . | grep of
 boxlaunch rm -f --all-data; ls; boxlaunch volume ls; boxlaunch ps -a -n; ls /home/me/.local/state/boxbuild/projects
 "#;
 /// A project's Boxfile declares its box. If it, or one that it extends, has changed, it is neither built nor started before
-/// the user permits it.
+/// the user permits it, also if the first start has failed: its box has run.
 const BOXFILE: &str = r#"
 export BOXBUILD_INIT=/box-init BOXBUILD_KERNEL=/kernel; cp /project.boxfile Boxfile; echo >base.Boxfile; echo one >motd; echo two >other; which() { boxlaunch exec --in agent . -- sh -c 'echo $WHICH'; }
 boxlaunch up -q; which; sed -i 's/first/second/' Boxfile; boxlaunch up 2>&1 | sed 's/  */ /g'; boxlaunch restart -q; which; echo >>base.Boxfile
 boxlaunch down; boxlaunch up; boxlaunch up -q --accept; which; ls
 boxlaunch exec --in agent -u 0 . -- sh -c 'echo own >/etc/motd; rm /etc/other; echo kept >/data/x; sync'; echo three >motd; echo four >other; boxlaunch down; boxlaunch up 2>&1 | grep hide; which; boxlaunch exec --in agent . cat /etc/motd
 boxlaunch reset; boxlaunch exec --in agent . cat /etc/motd /etc/other /data/x; boxlaunch rm -f --all-data page-4a05
+mkdir ../late; cd ../late; cp ../page/base.Boxfile ../page/motd ../page/other .; sed 's|"/bin/sleep" "1000"|"/bin/false"|; s|health "none"|health "http" port=9 path="/"|' /project.boxfile >Boxfile
+boxlaunch up -q >/dev/null 2>&1; echo $?; sed -i 's/first/later/' Boxfile; boxlaunch up; echo $?; boxlaunch rm -f --all-data
 "#;
 
 /// The names of the scripts. Each goes on with the environment that the one before it has left.

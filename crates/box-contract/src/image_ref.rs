@@ -75,6 +75,16 @@ impl ImageRef {
     pub const fn is_in_registry(&self) -> bool {
         matches!(self, Self::Registry { .. })
     }
+
+    /// Returns the path of an image in a file or directory of this host.
+    pub fn path(&self) -> Option<&str> {
+        match self {
+            Self::OciLayout { path, .. }
+            | Self::OciArchive { path, .. }
+            | Self::DockerArchive { path, .. } => Some(path),
+            Self::Registry { .. } => None,
+        }
+    }
 }
 
 /// Writes the reference in its full form, so that two spellings of the same reference are equal.

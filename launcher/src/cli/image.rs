@@ -26,6 +26,9 @@ use super::terminal::is_quiet;
 const BUILDER: &str = "boxbuild";
 /// The command after which [`own_words`] adds an option.
 const RUN: &str = "run";
+/// The fields of boxbuild's reports with the digests of a box and of a declaration.
+const BOX: &str = "box";
+const DECLARED: &str = "declared";
 /// The hidden option with the digest of the box that was made.
 const BUILT: &str = "--built";
 
@@ -77,7 +80,8 @@ fn build(image: &str, args: &RunArgs) -> Result<Result<Digest, u8>, Failure> {
         Some(PullPolicy::Missing) | None => None,
     };
     build.args(pull).args(args.json.then_some("--json")).args(is_quiet().then_some("--quiet"));
-    printed(build, (&args.subject.store, &args.registries), "box")
+    let output = printed(build, (&args.subject.store, &args.registries))?;
+    output.map_or_else(|code| Ok(Err(code)), |it| found_in(&it, BOX).map(Ok))
 }
 
 /// A Boxfile of which boxbuild makes a box.
@@ -93,12 +97,19 @@ pub(super) struct BoxfileSource<'a> {
 }
 
 impl BoxfileSource<'_> {
-    /// Builds the box, without a name and a directory. Returns its digest, or the exit code of boxbuild. With `declared`, a Boxfile
-    /// whose [declaration](Self::declaration) is another one is refused.
-    pub(super) fn build(self, declared: Option<Digest>) -> Result<Result<Digest, u8>, Failure> {
+    /// Builds the box, without a name and a directory. Returns its digest and that of its [declaration](Self::declaration) as it was
+    /// built, or the exit code of boxbuild. With `declared`, a Boxfile with another declaration is refused.
+    pub(super) fn build(
+        self,
+        declared: Option<Digest>,
+    ) -> Result<Result<(Digest, Digest), u8>, Failure> {
         let mut build = self.command()?;
+        build.arg("--report-declared");
         build.args(declared.map(|it| format!("--expect-declared={it}")));
-        printed(build, (self.store, self.registries), "box")
+        Ok(match printed(build, (self.store, self.registries))? {
+            Ok(output) => Ok((found_in(&output, BOX)?, found_in(&output, DECLARED)?)),
+            Err(code) => Err(code),
+        })
     }
 
     /// Returns the digest of all that decides what the box gets from outside of its checkout, and with which rights: the Boxfile,
@@ -106,13 +117,14 @@ impl BoxfileSource<'_> {
     pub(super) fn declaration(self) -> Result<Result<Digest, u8>, Failure> {
         let mut build = self.command()?;
         build.arg("--declared");
-        printed(build, (self.store, self.registries), "declared")
+        let output = printed(build, (self.store, self.registries))?;
+        output.map_or_else(|code| Ok(Err(code)), |it| found_in(&it, DECLARED).map(Ok))
     }
 
     /// Returns the [declaration](Self::declaration), or `None` if it cannot be read. Prints nothing.
     pub(super) fn declaration_if_any(self) -> Option<Digest> {
         let output = self.command().ok()?.arg("--declared").stdin(Stdio::null()).output().ok()?;
-        digest_in(&output.stdout, "declared")
+        digest_in(&output.stdout, DECLARED)
     }
 
     fn command(self) -> Result<Command, Failure> {
@@ -127,29 +139,32 @@ impl BoxfileSource<'_> {
     }
 }
 
-/// Runs a command of boxbuild, and returns the digest that it prints, with `--json` in this field, or its exit code.
+/// Runs a command of boxbuild, and returns what it prints, or its exit code.
 fn printed(
     build: Command,
     given: (&StoreOption, &RegistryOptions),
-    field: &str,
-) -> Result<Result<Digest, u8>, Failure> {
-    let output = match helper(build, given, "the process that builds the box")? {
-        Ok(output) => output,
-        Err(code) => return Ok(Err(code)),
-    };
-    let digest = digest_in(&output, field).ok_or_else(|| {
-        let help = "install boxbuild and boxlaunch of the same version";
-        Failure::new((ErrorCode::Internal, help), "boxbuild has printed no digest of a box")
-    })?;
-    Ok(Ok(digest))
+) -> Result<Result<Vec<u8>, u8>, Failure> {
+    helper(build, given, "the process that builds the box")
 }
 
-/// Returns the digest that boxbuild has printed, as text or as a field of JSON.
+/// Returns a digest that boxbuild has printed.
+fn found_in(output: &[u8], field: &str) -> Result<Digest, Failure> {
+    digest_in(output, field).ok_or_else(|| {
+        let help = "install boxbuild and boxlaunch of the same version";
+        Failure::new((ErrorCode::Internal, help), "boxbuild has printed no digest of a box")
+    })
+}
+
+/// Returns the digest that boxbuild has printed as a field of JSON, or as text: that of the box first, that of the declaration last.
 fn digest_in(output: &[u8], field: &str) -> Option<Digest> {
     let text = String::from_utf8_lossy(output);
+    let mut words = text.split_whitespace();
     let report: Option<serde_json::Value> = serde_json::from_str(&text).ok();
-    let word = report.as_ref().and_then(|it| it[field].as_str()).unwrap_or(text.trim());
-    word.parse().ok()
+    match report {
+        Some(report) => report[field].as_str()?.parse().ok(),
+        None if field == BOX => words.next()?.parse().ok(),
+        None => words.next_back()?.parse().ok(),
+    }
 }
 
 /// Returns the boxbuild to start. `help` is for a host without one.

@@ -66,6 +66,38 @@ fn everything_that_decides_about_rights_and_fetched_content_is_in_it() {
 }
 
 #[test]
+fn an_image_that_is_exchanged_by_a_link_out_of_the_checkout_is_in_it() {
+    type Exchange = fn(&Checkout, &std::path::Path);
+    let exchanges: [Exchange; 3] = [
+        |it, other| {
+            std::fs::rename(it.path("images/agent"), it.path("images/old")).unwrap();
+            std::os::unix::fs::symlink(other.join("images/agent"), it.path("images/agent"))
+                .unwrap();
+        },
+        |it, other| {
+            std::fs::remove_file(it.path("images/agent/index.json")).unwrap();
+            let index = other.join("images/agent/index.json");
+            std::os::unix::fs::symlink(index, it.path("images/agent/index.json")).unwrap();
+        },
+        |it, other| {
+            std::fs::rename(it.path("images/agent/blobs/sha256"), it.path("old")).unwrap();
+            let blobs = other.join("images/agent/blobs/sha256");
+            std::os::unix::fs::symlink(blobs, it.path("images/agent/blobs/sha256")).unwrap();
+        },
+    ];
+    let other = Checkout::new();
+    for exchange in exchanges {
+        let checkout = Checkout::new();
+        let before = declared(&checkout);
+        exchange(&checkout, other.root());
+        assert_ne!(declared(&checkout), before);
+        let expect = format!("--expect-declared={}", before.trim());
+        let ran = checkout.run(&["build", "--for-start", "--file", "Boxfile", &expect]);
+        assert!(ran.code == 2 && ran.notes.contains("has changed meanwhile"), "{}", ran.notes);
+    }
+}
+
+#[test]
 fn what_a_box_may_change_in_its_project_is_not_in_it() {
     let checkout = Checkout::new();
     checkout.result(&["build"]);

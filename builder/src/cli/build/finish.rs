@@ -104,8 +104,7 @@ impl<'a> Finish<'a> {
         let pushed = self.push((resolved, built), inline);
         let pushed = pushed.inspect_err(|_| note_unsent(args, target, &sealed.manifest))?;
         self.prune(&mut warnings);
-        self.report(&reported, true, (&lock, pushed), &warnings);
-        Ok(())
+        self.report(&reported, true, (&lock, pushed), &warnings)
     }
 
     /// Leaves a box in the registry, which has blobs that this host lacks. `built` is `None` if the registry has the box.
@@ -143,8 +142,7 @@ impl<'a> Finish<'a> {
         add_of_plan(&mut warnings, &reported.plan);
         self.prune(&mut warnings);
         let pushed = with_cache(pushed_json(to, &pushed, SentDeltas::default()), cache);
-        self.report(&reported, false, (&lock, Some(pushed)), &warnings);
-        Ok(())
+        self.report(&reported, false, (&lock, Some(pushed)), &warnings)
     }
 
     /// Sends the box to a registry with its build cache, and returns the report of the push. `None` without `--push`.
@@ -224,12 +222,13 @@ impl<'a> Finish<'a> {
         is_here: bool,
         (lock, pushed): (&Value, Option<Value>),
         warnings: &Warnings,
-    ) {
+    ) -> Result<(), Failure> {
         let Self { args, target, .. } = *self;
+        let declared = args.declaration.built(self.loaded, self.lock.1)?;
         let name = target.name.as_ref().filter(|_| is_here);
         let directory = target.directory.as_deref().filter(|_| is_here);
         if args.project.json {
-            let report = json!({
+            let mut report = json!({
                 "name": target.declared,
                 "box": reported.digest,
                 "tree": reported.tree,
@@ -242,13 +241,17 @@ impl<'a> Finish<'a> {
                 "pushed": pushed,
                 "warnings": warnings.json(),
             });
-            return terminal::json(&report.to_string());
+            declared.iter().for_each(|it| report["declared"] = json!(it));
+            terminal::json(&report.to_string());
+            return Ok(());
         }
         // A start that takes the box from the store says nothing of it.
         if !(args.image.for_start && reported.is_cached) {
             terminal::note(&self.summary(reported, is_here, name));
         }
-        terminal::result(&reported.digest.to_string());
+        let declared = declared.map(|it| format!(" {it}")).unwrap_or_default();
+        terminal::result(&format!("{}{declared}", reported.digest));
+        Ok(())
     }
 
     /// Returns the line that describes the built box.

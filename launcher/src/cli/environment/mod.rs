@@ -117,8 +117,10 @@ pub(crate) fn up(args: &UpArgs) -> Result<u8, Failure> {
     let (name, given) = (project.name(), given::words());
     let up = Up { args, project: &project, name, given, snapshot, boxes, state: &state };
     match up.record()? {
-        None => up.first(),
-        Some(record) if record.state == State::Ended && up.boxes.is_spent(&up.name)? => up.first(),
+        None => up.first(None),
+        Some(record) if record.state == State::Ended && up.boxes.is_spent(&up.name)? => {
+            up.first(Some(&record))
+        }
         Some(record) if record.state == State::Ended => up.again(&record),
         Some(record) => up.running(&record),
     }
@@ -237,12 +239,19 @@ impl Up<'_> {
         Err(Failure::new((ErrorCode::NameTaken, help), shown(&message)))
     }
 
-    /// Starts an environment that does not exist yet.
-    fn first(&self) -> Result<u8, Failure> {
+    /// Starts an environment that does not exist yet. `failed` is the record of a start that has failed: its box has run, and may have
+    /// changed the project's Boxfile.
+    fn first(&self, failed: Option<&Record>) -> Result<u8, Failure> {
         self.check_around()?;
-        let named = self.first_box()?;
-        match self.found(&named)? {
+        let found = match failed {
+            None => self.found(&self.first_box()?)?,
+            Some(record) => self.next_found(record)?,
+        };
+        match found {
             Ok((found, boxfile)) => {
+                if let Some(record) = failed.filter(|_| !self.args.forget) {
+                    self.check_asked(record, &found)?;
+                }
                 self.check_snapshot(&found)?;
                 self.environment().first(self.args.accept)?;
                 let code = self.start(self.command(&found.subject, boxfile))?;
@@ -323,12 +332,8 @@ impl Up<'_> {
     fn again(&self, record: &Record) -> Result<u8, Failure> {
         self.check_given(record)?;
         let alone = self.boxes.updating(&self.name)?;
-        let (found, boxfile) = match self.next_box(record)? {
-            Ok(Some(named)) => match self.found(&named)? {
-                Ok(found) => found,
-                Err(code) => return Ok(code),
-            },
-            Ok(None) => (box_of(record, &self.args.store)?, None),
+        let (found, boxfile) = match self.next_found(record)? {
+            Ok(found) => found,
             Err(code) => return Ok(code),
         };
         self.check_snapshot(&found)?;
@@ -371,6 +376,18 @@ impl Up<'_> {
         Environment { state: self.state, name: &self.name, project: self.project.path() }
     }
 
+    /// Finds the next box of an environment; see [`Self::found`].
+    fn next_found(
+        &self,
+        record: &Record,
+    ) -> Result<Result<(repeat::Found, Option<Digest>), u8>, Failure> {
+        match self.next_box(record)? {
+            Ok(Some(named)) => self.found(&named),
+            Ok(None) => Ok(Ok((box_of(record, &self.args.store)?, None))),
+            Err(code) => Ok(Err(code)),
+        }
+    }
+
     /// Returns the next box of an environment, or the exit code of boxbuild. `None` for the box that it had. A declaration that has
     /// changed since a user has permitted it may ask for what only the user can read, such as another image, so it is not even
     /// built.
@@ -389,7 +406,7 @@ impl Up<'_> {
         };
         if record.boxfile != declared {
             let message = format!(
-                "{} has changed since you permitted it, or a Boxfile that it extends, a pin of its lock, or its kernel; a box can write to these, too",
+                "{} has changed since you permitted it, or a Boxfile that it extends, a pin of its lock, its kernel, or the place of an image; a box can write to these, too",
                 path.display()
             );
             let help = "look at the change, for example with `git diff`; `boxlaunch up --accept` permits it";
@@ -501,32 +518,20 @@ impl Up<'_> {
     }
 
     /// Finds a box, or builds that of a Boxfile, and brings it to this host. Also returns the declaration of the project's Boxfile
-    /// after the build, which may have written the lock. Returns an exit code if boxbuild or the pull has failed.
+    /// as it was built, with the lock that the build may have written. Returns an exit code if boxbuild or the pull has failed.
     fn found(&self, named: &Named) -> Result<Result<(repeat::Found, Option<Digest>), u8>, Failure> {
         let (reference, declared) = match named {
-            Named::Own { path, declared } => match self.built(path, *declared)? {
+            Named::Own { path, declared } => match self.own(path).build(*declared)? {
                 Ok((digest, declared)) => (digest.to_string().into(), Some(declared)),
                 Err(code) => return Ok(Err(code)),
             },
             Named::Given(path) if is_boxfile(path) => match self.boxfile(path).build(None)? {
-                Ok(digest) => (digest.to_string().into(), None),
+                Ok((digest, _)) => (digest.to_string().into(), None),
                 Err(code) => return Ok(Err(code)),
             },
             Named::Given(reference) => (reference.clone(), None),
         };
         Ok(self.brought(reference)?.map(|found| (found, declared)))
-    }
-
-    /// Builds the project's Boxfile. Returns the digest of the box, and that of the declaration after the build.
-    fn built(
-        &self,
-        path: &Path,
-        declared: Option<Digest>,
-    ) -> Result<Result<(Digest, Digest), u8>, Failure> {
-        match self.own(path).build(declared)? {
-            Ok(digest) => Ok(self.own(path).declaration()?.map(|declared| (digest, declared))),
-            Err(code) => Ok(Err(code)),
-        }
     }
 
     /// Brings a box to this host. Returns the exit code of a failed pull.
