@@ -156,6 +156,14 @@ mod tests {
     }
 
     #[test]
+    fn a_box_without_an_origin_owns_what_it_uses_first_also_if_a_start_has_made_it() {
+        let mut recorded = Vec::new();
+        claim(&[], "1").add_to(&mut recorded, false);
+        assert!(claim(&[], "1").permits(&recorded));
+        assert!(!claim(&["evil.example/agent"], "2").permits(&recorded));
+    }
+
+    #[test]
     fn a_volume_remembers_so_many_boxes_and_no_more() {
         let mut recorded = Vec::new();
         for number in 0..100 {
